@@ -205,20 +205,3 @@ def fetch_tables(
         name: one for kind in reversed(answer.__mro__[:-1]) for name, one in vars(sys.modules[kind.__module__]).items()
     }
     return fetch_all(connection, {**{name: known[record] for name, record in names.items()}, **more}, **given)
-
-
-def fetch_apart(
-    scope: Scope, answer: type[Answer], given: Mapping[str, Any], apart: Mapping[str, Mapping[str, Any] | None]
-) -> dict[str, Any]:
-    """Return field -> table for every field of an answer class that holds rows of a query; see `fetch_tables`.
-
-    `apart` maps optional fields to parameters of their own, or to None if they were not requested.
-    """
-    from joulemap.store.query import fetch
-
-    tables: dict[str, Any] = fetch_tables(scope.connection, answer, **given)
-    known = vars(sys.modules[answer.__module__])
-    for name, own in apart.items():
-        record = known[str(attrs.fields_dict(answer)[name].type).removeprefix("Table[").partition("]")[0]]
-        tables[name] = None if own is None else fetch(scope.connection, record, **own)
-    return tables

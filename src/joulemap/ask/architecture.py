@@ -17,7 +17,7 @@ from joulemap.ask.scope import Scope
 from joulemap.ask.standing import choose_each, find_own_caveats, rank, read_value
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
-from joulemap.domain.catalogue import ArchitectureNote, HardwareEntry
+from joulemap.domain.catalogue import ArchitectureNote
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.generated.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
@@ -29,6 +29,7 @@ from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import find_unplugged, select_hardware
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import StoredRun, opening_plans
+from joulemap.system.group import group
 from joulemap.system.record import frozen
 
 PARTS: Final = (
@@ -75,9 +76,9 @@ class ArchitecturesAnswer(RunAnswer):
         return find_notes(tuple(row.architecture for row in self.rows))
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, including the ranks and notes that people see."""
+        """Return the data for machine formats, including the notes that people see."""
         notes = [attrs.asdict(note) for note in self.notes]
-        return {**super().data(), "precision_asked": self.asked, **self.words(), "architecture_notes": notes}
+        return {**super().data(), "precision_asked": self.asked, "architecture_notes": notes}
 
 
 def find_facts(scope: Scope, rows: Sequence[ArchitectureSummary]) -> Facts:
@@ -108,9 +109,9 @@ def find_share(row: ArchitectureSummary, part: str) -> float:
     return getattr(row, f"{part}_fraction") or 0.0
 
 
-def find_largest(row: ArchitectureSummary, parts: Iterable[str] = PARTS) -> str:
+def find_largest(row: ArchitectureSummary) -> str:
     """Return the part of a run with the most energy."""
-    return max(parts, key=lambda part: find_share(row, part))
+    return max(PARTS, key=lambda part: find_share(row, part))
 
 
 def _enter(row: Standing, summary: ArchitectureSummary) -> Entry:
@@ -175,9 +176,7 @@ def opening_classes(
 def _divide(whole: Plan) -> list[Plan]:
     """Return one plan per precision. Each chip is in the plan of its precision nearest to the requested one."""
     (asked,) = whole.settings.precision
-    groups: dict[Precision, list[tuple[HardwareEntry, str]]] = {}
-    for entry, mode in whole.selection.pairs:
-        groups.setdefault(entry.nearest_precision(asked), []).append((entry, mode))
+    groups = group(whole.selection.pairs, lambda pair: pair[0].nearest_precision(asked))
     return [
         attrs.evolve(
             whole,

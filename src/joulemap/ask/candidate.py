@@ -25,6 +25,7 @@ from joulemap.plan.model_name import find_precisions
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.workload import choose_batches
+from joulemap.system.group import first_of_each, group
 from joulemap.system.record import frozen
 
 MOST_ENTRIES: Final = 10
@@ -165,10 +166,7 @@ def find_chip(row: Candidate) -> str:
 
 def list_first(rows: Iterable[Row]) -> list[Row]:
     """Return the first row of each chip."""
-    by_chip: dict[str, Row] = {}
-    for row in rows:
-        by_chip.setdefault(find_chip(row), row)
-    return list(by_chip.values())
+    return list(first_of_each(rows, find_chip).values())
 
 
 def list_ids(rows: Iterable[Candidate]) -> tuple[int, ...]:
@@ -178,10 +176,7 @@ def list_ids(rows: Iterable[Candidate]) -> tuple[int, ...]:
 
 def find_lost(rows: Iterable[Any]) -> Iterator[tuple[str, list[Any]]]:
     """Yield each reason for which rows lack a price, and these rows; it is empty if only other sellers have one."""
-    reasons: dict[str, list[Any]] = {}
-    for row in rows:
-        reasons.setdefault("" if row.is_elsewhere else row.reason, []).append(row)
-    yield from reasons.items()
+    yield from group(rows, lambda row: "" if row.is_elsewhere else row.reason).items()
 
 
 def lack_price(reason: str, rows: Iterable[Candidate], value: Quantity | None = None, weight: float = 0.0) -> Caveat:

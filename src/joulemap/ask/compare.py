@@ -11,6 +11,7 @@ from joulemap.ask.decision import decide
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Term
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import VARYING, Scope, opening_scope, vary
+from joulemap.ask.standing import choose_best
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, MetricName, PartMetricName
 from joulemap.domain.settings import Settings
@@ -127,24 +128,8 @@ def _choose(
     """Yield the best run by each wanted metric, and the next run of another chip."""
     goals: dict[str, Recommendation] = {row.goal: row for row in rows}
     for name in wanted:
-        if (row := goals.get(name)) is None:
-            continue
-        winner, *others = row.ranked_ids
-        chances = dict(zip(others, row.ahead_probabilities, strict=False))
-        own = {run_id: values[run_id][name].value for run_id in row.ranked_ids}
-        pairs = {one: sorted((own[winner], own[one])) for one in others}
-        choice = Choice(
-            runs=tuple(row.ranked_ids),
-            metric=row.goal,
-            value=values[winner][name],
-            ratio=row.advantage_ratio,
-            probability=row.probability_best,
-            ahead=next(iter(row.ahead_probabilities), None),
-            further={one: (high / low if low else None, chances.get(one)) for one, (low, high) in pairs.items()},
-            tied=tuple(row.rival_ids),
-            equal=tuple(row.ranked_ids[: row.tied_count]) if row.tied_count > 1 else (),
-        )
-        yield choice.facing(next((one for one in others if chips[one] != chips[winner]), winner))
+        if (row := goals.get(name)) is not None:
+            yield choose_best(row, name, {run_id: values[run_id][name] for run_id in row.ranked_ids}, chips)
 
 
 def compare(

@@ -150,15 +150,13 @@ def describe_constant(one: Constant) -> dict[str, Any]:
 class ConstantAnswer(RunAnswer):
     """Constants of runs, and how each of them moves a metric of one run or of the ratio of two."""
 
+    about = ("metric",)
+
     metric: VariedMetricName
     paid: str
     """Way of paying, and kind of seller; empty for metrics without a price."""
     facts: Facts
     """Values of the runs, reversals or effects of constants, and caveats, from which all sentences are made."""
-
-    def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, including the name of the metric."""
-        return {**super().data(), "metric": self.metric}
 
     def can_set(self, row: Varied) -> bool:
         """Return whether `--set` may change a constant: one of a chip that the question has not set."""
@@ -172,16 +170,10 @@ class SensitivityAnswer(ConstantAnswer):
 
     rows: Table[Sensitivity]
     """Effect of each constant, by hardware in the order of the question, then largest effect first."""
-    capped: tuple[str, ...]
-    """Hardware with a clock lowered by the power cap; its energies per action affect times too."""
 
     def of(self, hardware: str) -> tuple[Sensitivity, ...]:
         """Return the rows of one chip."""
         return tuple(row for row in self.rows if row.hardware == hardware)
-
-    def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, including the hardware with a lowered clock."""
-        return {**super().data(), "capped": list(self.capped)}
 
 
 @frozen(kw_only=True)
@@ -244,7 +236,6 @@ def sensitivity(
         paid=paid,
         facts=facts,
         rows=make_table("sensitivity", Sensitivity, rows),
-        capped=tuple(one.name for one in variations if one.is_capped),
     )
 
 

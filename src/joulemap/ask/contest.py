@@ -83,23 +83,18 @@ class ModelsAnswer(RunAnswer):
 
 
 def find_parts(scope: Scope, rows: Sequence[Contender], metric: str, level: str) -> Facts:
-    """Return the facts of a contest by parts: wins of each chip over all models and for each, the best run of each
-    model in all, an unavailable run that is better, and caveats.
+    """Return the facts of a contest by parts: wins of each chip over all models, the best run of each model
+    in all, an unavailable run that is better, and caveats.
     """
     had = set(list_choosable(scope, scope.evaluated_ids))
     workloads = [list(group) for _, group in groupby(rows, lambda row: row.workload_id)]
-    contests = [[list(part) for _, part in groupby(some, lambda row: row.part_index)] for some in workloads]
+    contests = [list(part) for some in workloads for _, part in groupby(some, lambda row: row.part_index)]
     is_choice = len({row.hardware for row in rows}) > 1
-    wins = _count([part for parts in contests for part in parts], had, metric, level) if is_choice else []
-    own = [
-        win
-        for parts in (contests if is_choice and len(workloads) > 1 else ())
-        for win in _count(parts, had, metric, level, model=parts[0][0].model)
-    ]
+    wins = _count(contests, had, metric, level) if is_choice else []
     standings = rank(scope, metric) if metric != TRAFFIC else ()
     choices = choose_each(scope, standings)
     caveats = find_own_caveats(scope, choices, metric)
-    return Facts(asked=(metric,), runs=scope.subjects({}), facts=(*choices, *wins, *own, *caveats))
+    return Facts(asked=(metric,), runs=scope.subjects({}), facts=(*choices, *wins, *caveats))
 
 
 def find_models(scope: Scope, rows: Sequence[ModelFigure], metric: str) -> Facts:
@@ -133,9 +128,7 @@ def _spread(standings: Sequence[Standing]) -> Iterator[Change]:
             )
 
 
-def _count(
-    contests: Sequence[Sequence[Row]], had: Collection[int], metric: str, level: str, model: str = ""
-) -> list[Win]:
+def _count(contests: Sequence[Sequence[Row]], had: Collection[int], metric: str, level: str) -> list[Win]:
     """Return the wins of each chip, most first; `had` are the runs that can be chosen."""
     won, tied = Counter[str](), Counter[str]()
     kinds: dict[str, Counter[str]] = {}
@@ -162,7 +155,6 @@ def _count(
             total=len(contests),
             tied=tied[name],
             kinds=tuple((kind, count, every[kind]) for kind, count in kinds.get(name, Counter()).most_common() if kind),
-            model=model,
         )
         for name in runs
     ]

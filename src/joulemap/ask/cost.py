@@ -20,7 +20,7 @@ from joulemap.ask.candidate import (
     read_usage,
 )
 from joulemap.ask.engine import count_in
-from joulemap.ask.fact import Caveat, Entry, Facts, Limit, Quantity, Turn, Value
+from joulemap.ask.fact import Caveat, Entry, Facts, Quantity, Turn, Value
 from joulemap.ask.finding import Finding
 from joulemap.ask.price import price_parameters
 from joulemap.ask.rule import find_caveats
@@ -141,13 +141,12 @@ def _read_energy(row: CostOption) -> float:
 
 
 def find_facts(answer: CostAnswer) -> Facts:
-    """Return the facts of a cost: the cheapest chip, an unavailable chip that would be cheaper, turns, limits, a row
-    per chip, and caveats.
+    """Return the facts of a cost: the cheapest chip, an unavailable chip that would be cheaper, turns, a row per
+    chip, and caveats.
     """
     scope, choices, shown = answer.scope, answer.choose(), answer.ranked[:MOST_ENTRIES]
     turns = [*_turn_volume(answer.break_even)]
     ids = {*list_ids(shown), *(one for fact in choices for one in (*fact.runs[:2], *fact.tied))}
-    missed = {scope.outlines[one].hardware for one in {*scope.run_ids} - {*list_ids(answer.rows)}}
     elsewhere = list_first(row for row in answer.rows if is_asked(row) and not row.is_alike and row.is_available)
     lost = list_ids(answer.unoffered)
     return Facts(
@@ -156,10 +155,6 @@ def find_facts(answer: CostAnswer) -> Facts:
         facts=(
             *choices,
             *turns,
-            *(
-                Limit(runs=(), metric=name, bound=Quantity(bound, METRIC[name].unit), missed_count=len(missed))
-                for name, bound in answer.limits.bounds
-            ),
             *(Entry(runs=(row.run_id,), values=_read_values(row, answer)) for row in shown),
             *answer.find_likelier(),
             *([Caveat(kind="elsewhere", runs=list_ids(elsewhere), values={})] if elsewhere else []),
@@ -198,13 +193,13 @@ def _turn_volume(even: BreakEven | None) -> Iterator[Turn]:
     options = {"A": (even.run_a, even.way_a), "B": (even.run_b, even.way_b)}
     below = even.cheaper_below or "A"
     above = even.cheaper_above or next(side for side in options if side != below)
-    case, worn, life = judge_break_even(even)
+    case, _, life = judge_break_even(even)
     if even.break_even_inferences is None:
         case = "never" if even.cheaper_below else "same"
     values: dict[str, Value] = {"case": case, "way": options[above][1], "other_way": options[below][1]}
     if even.break_even_inferences is not None:
         time = None if even.break_even_years is None else Quantity(even.break_even_years * YEAR_S, "s")
-        values |= {"time": time, "life": life, "worn": options[worn][0] if worn else None}
+        values |= {"time": time, "life": life}
     runs = (options[above][0], options[below][0])
     yield Turn(runs=runs, axis="inferences", after=even.break_even_inferences, metric="cost", values=values)
 

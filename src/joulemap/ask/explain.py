@@ -131,7 +131,7 @@ class ExplainAnswer(RunAnswer):
         return split_pair(self.total)
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, with the sentences; `terms` holds the terms of the explained metric."""
+        """Return the data for machine formats; `terms` holds the terms of the explained metric."""
         rows = super().data()
         terms = rows.pop("metric_terms", rows["terms"])
         return {
@@ -140,7 +140,6 @@ class ExplainAnswer(RunAnswer):
             "subgraph": self.subgraph or None,
             "terms": terms,
             "traffic": rows.get("traffic", []),
-            **self.words(),
             "architecture_notes": [attrs.asdict(note) for note in self.notes],
         }
 

@@ -397,8 +397,6 @@ class Win:
     """Number of further parts for which it has exactly the best value, as another chip does."""
     kinds: tuple[tuple[str, int, int], ...] = ()
     """Kind of operator, number of parts of this kind that are won, and of all of this kind; most won first."""
-    model: str = ""
-    """Model of the parts; empty for those of all models."""
 
 
 Kind = TypeVar("Kind")

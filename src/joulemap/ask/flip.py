@@ -281,20 +281,8 @@ class FlipAnswer(ConstantAnswer):
         """Better side, `A` or `B`."""
         return "AB"[list(self.facts.runs).index(self.choice.runs[0])]
 
-    @property
-    def largest(self) -> Flip | None:
-        """Constant with the largest share of the ratio's uncertainty; None if no constant changes the ratio."""
-        return max(
-            (row for row in self.rows if row.variance_fraction), key=lambda row: row.variance_fraction, default=None
-        )
-
-    def share(self, side: str) -> float:
-        """Return the share of the ratio's variance due to constants of a side: `A`, `B` or `both`."""
-        return math.fsum(row.variance_fraction for row in self.rows if row.side == side)
-
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, including the winner, the ratio and what to measure next."""
-        largest = self.largest
+        """Return the data for machine formats, including the winner and the ratio."""
         return {
             **super().data(),
             **{f"hardware_{side}": name for side, name in zip("ab", self.names, strict=True)},
@@ -303,8 +291,6 @@ class FlipAnswer(ConstantAnswer):
             "ratio": self.choice.ratio,
             "probability": self.choice.probability,
             "half_width": self.half_width,
-            "measure_next": None if largest is None else largest.constant,
-            "variance_fractions": {side: self.share(side) for side in SIDES},
         }
 
 

@@ -20,6 +20,7 @@ from joulemap.domain.table import Table
 from joulemap.generated.fusion import FusionOperator, FusionPattern, FusionSubgraph, FusionTotal
 from joulemap.physics.record.runtime import RUNTIME, USUAL_RUNTIME
 from joulemap.plan.source import Source
+from joulemap.system.group import group
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -201,9 +202,7 @@ def _find_change(row: FusionSubgraph, total: FusionTotal) -> str:
 
 def _group(causes: Iterable[tuple[str, FusionSubgraph]], part: str, total: FusionTotal) -> Iterator[Change]:
     """Yield the energy and the time of the subgraphs of each cause; the largest change of energy x delay is first."""
-    by_cause: dict[str, list[FusionSubgraph]] = {}
-    for cause, row in causes:
-        by_cause.setdefault(cause, []).append(row)
+    by_cause = {cause: [row for _, row in own] for cause, own in group(causes, lambda one: one[0]).items()}
     for cause, own in sorted(by_cause.items(), key=lambda item: -abs(sum(row.saved_edp_share_js for row in item[1]))):
         if part == UNFUSED and not any(
             abs(sum(getattr(row, f"saved_{name}") for row in own)) > LEAST_CHANGE * getattr(total, f"separate_{name}")

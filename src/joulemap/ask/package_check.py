@@ -32,10 +32,6 @@ if TYPE_CHECKING:
     from joulemap.physics.workload import WorkloadColumns
     from joulemap.plan.source import Source
 
-FILES, SOURCES, DIGEST, PLAUSIBLE, LEDGER, PEAKS, MONOTONE, MEASURED, PAGE, PREDICTIONS = (
-    "files", "sources", "digests", "plausible", "ledger", "peaks", "monotone", "measurements", "page", "predictions",
-)  # fmt: skip
-
 WORDS: Final = "joulemap.show.package_check"
 """Module with the sentences; it is above this one, so it is found by its name."""
 
@@ -153,23 +149,23 @@ def _check(package: Package) -> Iterator[PackageFinding]:
 
     supplied = next(one for one in load_catalogue().supplied if one.package == package)
     if supplied.faults:
-        yield from _state(FILES, "wrong", (_find("text", one) for one in supplied.faults))
+        yield from _state("files", "wrong", (_find("text", one) for one in supplied.faults))
     else:
         classes, rows = len(supplied.architectures), len(supplied.measurements)
         chips = [one.id for one in supplied.hardware]
-        yield from _state(FILES, "ok", [_find("content", chips=chips, classes=classes or None, rows=rows or None)])
+        yield from _state("files", "ok", [_find("content", chips=chips, classes=classes or None, rows=rows or None)])
     unreplaced = tuple(_check_sources(supplied))
     if unreplaced or supplied.hardware:
-        yield from _report(SOURCES, unreplaced, _count_bases(supplied))
+        yield from _report("sources", unreplaced, _count_bases(supplied))
     if supplied.faults or unreplaced:
-        yield from _state(PREDICTIONS, "not run", [_find("first")])
+        yield from _state("predictions", "not run", [_find("first")])
     else:
-        yield from _report(DIGEST, _check_digests(supplied), _find("stable"))
+        yield from _report("digests", _check_digests(supplied), _find("stable"))
         try:
             yield from _check_predictions(supplied)
         except JoulemapError as error:
-            yield from _state(PREDICTIONS, "wrong", [_find("text", text=str(error))])
-    yield from _report(PAGE, _check_page(package), _find("text", text=str(package.page)))
+            yield from _state("predictions", "wrong", [_find("text", text=str(error))])
+    yield from _report("page", _check_page(package), _find("text", text=str(package.page)))
 
 
 def _check_page(package: Package) -> Iterator[Fault]:
@@ -228,15 +224,15 @@ def _check_predictions(supplied: Supplied) -> Iterator[PackageFinding]:
     odd = [fault for one in supplied.hardware for fault in list_odd(one)]
     least, most = (format_si(one, "Hz") for one in CLOCKS_HZ)
     longest = format_si(LONGEST_TRIAL_S, "s")
-    yield from _report(PLAUSIBLE, odd, _find("usual", least=least, most=most, longest=longest))
+    yield from _report("plausible", odd, _find("usual", least=least, most=most, longest=longest))
     with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
         source = Source(path=Path(folder) / "check.duckdb")
         refused: dict[str, str] = {}
         yield from _check_runs(source, supplied, refused)
         slower = (fault for one in supplied.hardware if one.id not in refused for fault in _check_monotone(one))
-        yield from _report(MONOTONE, slower, _find("never", growth=GROWTH))
+        yield from _report("monotone", slower, _find("never", growth=GROWTH))
         skipped = [_find("skipped", hardware=list(refused))] if refused else []
-        yield from (one for check in (PEAKS, MONOTONE) for one in _state(check, "not run", skipped))
+        yield from (one for check in ("peaks", "monotone") for one in _state(check, "not run", skipped))
         yield from _score(source, supplied)
 
 
@@ -316,7 +312,7 @@ def _check_runs(source: Source, supplied: Supplied, refused: dict[str, str]) -> 
     broken = [_find("refused", hardware=name, reason=reason) for name, reason in refused.items()]
     audit = check(source).findings
     broken += [_find("broken", one, hardware="database", location=one.location or "database") for one in audit]
-    yield from _report(LEDGER, broken, _find("closes", count=len(run_ids), models=list(models)))
+    yield from _report("ledger", broken, _find("closes", count=len(run_ids), models=list(models)))
     shares = (
         (one, share, what)
         for one in probes
@@ -328,7 +324,7 @@ def _check_runs(source: Source, supplied: Supplied, refused: dict[str, str]) -> 
     beyond = (
         _find("beyond", one, share=share, what=what) for one, share, what in shares if share and share > MOST_SHARE
     )
-    yield from _report(PEAKS, beyond, _find("within"))
+    yield from _report("peaks", beyond, _find("within"))
 
 
 def _check_monotone(hardware: Hardware) -> Iterator[Fault]:
@@ -414,7 +410,7 @@ def _score(source: Source, supplied: Supplied) -> Iterator[PackageFinding]:
     from joulemap.store.query import fetch
 
     if not supplied.measurements:
-        yield from _state(MEASURED, "ok", [_find("unscored")])
+        yield from _state("measurements", "ok", [_find("unscored")])
         return
     rows: list[ScoredRow] = []
     lost: list[Finding] = []
@@ -426,12 +422,12 @@ def _score(source: Source, supplied: Supplied) -> Iterator[PackageFinding]:
     faults = [_find_missing(row, lost) for row in rows if row.quantity is None]
     scored = sorted((row for row in rows if row.quantity is not None), key=find_factor, reverse=True)
     faults += [_find("far", row) for row in scored if find_factor(row) > MOST_FACTOR]
-    yield from _state(MEASURED, "wrong", faults)
+    yield from _state("measurements", "wrong", faults)
     if scored and not faults:
         count, held_out = len(supplied.measurements), sum(not row.seen for row in supplied.measurements)
         unseen = [row for row in scored if not row.is_seen]
         found = _find("scored", scored[0], predicted=count, count=count, held_out=held_out, unseen=unseen)
-        yield from _state(MEASURED, "ok", [found])
+        yield from _state("measurements", "ok", [found])
 
 
 def _find_missing(row: ScoredRow, lost: Sequence[Finding]) -> Fault:

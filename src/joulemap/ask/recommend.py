@@ -156,7 +156,6 @@ class RecommendAnswer(RankedAnswer):
         return {
             **rows,
             "objective": self.objective,
-            "objective_meaning": METRIC[self.objective].meaning,
             "limits": [
                 {"limit_name": name, "bound": bound, "unit": METRIC[name].unit} for name, bound in self.limits.bounds
             ],

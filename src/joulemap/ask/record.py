@@ -15,6 +15,7 @@ from joulemap.store.query import check_runs, fetch, run_query
 from joulemap.store.run import find_outlines, find_workload_of
 from joulemap.store.workload import read_workload
 from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.group import group
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
 
@@ -134,9 +135,7 @@ class EnergyBreakdown:
         """Group the lines by a field; return value -> its lines, most energy first. The groups sum to the whole
         exactly.
         """
-        groups: dict[str, list[LedgerLine]] = {}
-        for line in self.lines:
-            groups.setdefault(getattr(line, field), []).append(line)
+        groups = group(self.lines, lambda line: getattr(line, field))
         parts = {name: EnergyBreakdown(tuple(lines)) for name, lines in groups.items()}
         return dict(sorted(parts.items(), key=lambda item: (-item[1].energy_fj, item[0])))
 
@@ -211,8 +210,8 @@ def _assemble(
     total: RunTotal, workload: Workload, allocations: Iterable[Allocation], lines: Iterable[LedgerLine]
 ) -> Run:
     operators: dict[int, list[RunOperator]] = {}
-    for index, group in groupby(lines, lambda line: line.operator_index):
-        mine = tuple(group)
+    for index, own in groupby(lines, lambda line: line.operator_index):
+        mine = tuple(own)
         one = RunOperator(operator_index=index, operator=workload.operators[index], energy=EnergyBreakdown(mine))
         operators.setdefault(mine[0].subgraph_index, []).append(one)
     return Run(

@@ -8,15 +8,12 @@ from joulemap.ask.fact import BOUNDARY, BUDGET, CALIBRATION, Quantity, Refusal
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.plan.selection import Selection
 from joulemap.store.run import Outline
+from joulemap.system.group import group
 
 
 def find_refused(outlines: Mapping[int, Outline], unavailable: Collection[str]) -> Iterator[Refusal]:
     """Yield the refusals of runs, one per reason."""
-    reasons: dict[str, list[int]] = {}
-    for run_id, one in outlines.items():
-        if one.refusal is not None:
-            reasons.setdefault(one.refusal, []).append(run_id)
-    for ids in reasons.values():
+    for ids in group((one for one in outlines if outlines[one].refusal), lambda one: outlines[one].refusal).values():
         first = outlines[ids[0]]
         if first.reason is not None:
             chips = dict.fromkeys(outlines[one].hardware for one in ids)

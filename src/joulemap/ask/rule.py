@@ -34,6 +34,7 @@ from joulemap.physics.record.runtime import RUNTIME
 from joulemap.store.library import find_query, list_topic
 from joulemap.store.query import run_query
 from joulemap.store.run import Outline, count_appending
+from joulemap.system.group import group
 from joulemap.system.record import frozen
 from joulemap.system.wing import find_parts, list_wings
 
@@ -193,9 +194,7 @@ def _read(column: Column, value: Any) -> Value:
 
 def _gather(findings: Sequence[Finding], choices: Sequence[Choice]) -> Iterator[Caveat]:
     """Yield a caveat for the findings of a kind with equal values."""
-    groups: dict[tuple[str, tuple[Value, ...]], list[Finding]] = {}
-    for one in findings:
-        groups.setdefault((one.kind, tuple(one.values.values())), []).append(one)
+    groups = group(findings, lambda one: (one.kind, tuple(one.values.values())))
     moves = {kind: {one.run_id: one for one in findings if one.kind == kind} for kind, _ in groups}
     for (kind, _), alike in groups.items():
         ids = tuple(one.run_id for one in alike if one.run_id is not None)

@@ -24,6 +24,7 @@ from joulemap.store.connection import Connection
 from joulemap.store.reading import RunReading
 from joulemap.store.run import Outline
 from joulemap.system.errors import UnsupportedError
+from joulemap.system.group import group
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -49,8 +50,6 @@ class Scope:
     """Hardware that the question selected; empty if the user named runs."""
     is_named: bool
     """True if the user named the hardware or the runs."""
-    is_divided: bool = True
-    """False if all runs are those of one plan."""
     names: tuple[str, ...] = ()
     """Models as the caller named them; empty to take the names of the stored runs."""
     unstored: tuple[Refusal, ...] = ()
@@ -60,7 +59,7 @@ class Scope:
     def of(cls, held: StoredRuns) -> Scope:
         """Return the scope of a question about the runs of a plan."""
         names = tuple(dict.fromkeys(model.request.model for model in held.plan.models))
-        return attrs.evolve(cls.of_plan(held.plan, held.connection, held.ids), names=names, is_divided=False)
+        return attrs.evolve(cls.of_plan(held.plan, held.connection, held.ids), names=names)
 
     @classmethod
     def of_plan(cls, plan: Plan, connection: Connection, ids: Iterable[int]) -> Scope:
@@ -133,12 +132,12 @@ class Scope:
     @cached_property
     def fallen(self) -> dict[int, list[Fallback]]:
         """Run id -> operators that a host computes, for the runs that have some."""
-        return _group(self.reading.fallen)
+        return group(self.reading.fallen, lambda row: row.run_id)
 
     @cached_property
     def omitted(self) -> dict[int, list[Omitted]]:
         """Run id -> unsupported operators that a run without a host does not count, for the runs that have some."""
-        return _group(self.reading.omitted)
+        return group(self.reading.omitted, lambda row: row.run_id)
 
     @cached_property
     def models(self) -> tuple[str, ...]:
@@ -278,14 +277,6 @@ class Scope:
             )
             for run_id, one in self.outlines.items()
         }
-
-
-def _group(rows: Iterable[Any]) -> dict[int, list[Any]]:
-    """Return run id -> its rows."""
-    by_run: dict[int, list[Any]] = {}
-    for row in rows:
-        by_run.setdefault(row.run_id, []).append(row)
-    return by_run
 
 
 @contextlib.contextmanager

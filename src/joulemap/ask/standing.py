@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from joulemap.ask.candidate import MOST_ENTRIES
 from joulemap.ask.fact import Caveat, Choice, Entry, Quantity, Refusal
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope
-from joulemap.generated.compare import Standing
+from joulemap.generated.compare import Recommendation, Standing
 from joulemap.store.query import fetch
 
 
@@ -61,6 +61,29 @@ def choose(rows: Sequence[Standing], *, model: str = "") -> Choice:
         equal=tuple(equal) if len(equal) > 1 else (),
         model=model,
     )
+
+
+def choose_best(
+    row: Recommendation, metric: str, values: Mapping[int, Quantity], chips: Mapping[int, str], model: str = ""
+) -> Choice:
+    """Return the best of ranked runs by a metric, before the next run of another chip."""
+    winner, *others = row.ranked_ids
+    chances = dict(zip(others, row.ahead_probabilities, strict=False))
+    pairs = {one: sorted((values[winner].value, values[one].value)) for one in others}
+    further = {one: (high / low if low else None, chances.get(one)) for one, (low, high) in pairs.items()}
+    choice = Choice(
+        runs=tuple(row.ranked_ids),
+        metric=metric,
+        value=values[winner],
+        ratio=further[others[0]][0],
+        probability=row.probability_best,
+        ahead=chances.get(others[0]),
+        further=further,
+        tied=tuple(row.rival_ids),
+        equal=tuple(row.ranked_ids[: row.tied_count]) if row.tied_count > 1 else (),
+        model=model,
+    )
+    return choice.facing(next((one for one in others if chips[one] != chips[winner]), winner))
 
 
 def find_beyond(scope: Scope, rows: Sequence[Standing], choices: Iterable[Choice]) -> list[Choice]:

@@ -14,6 +14,7 @@ from joulemap.ask.answer import RunAnswer, fetch_tables
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Limit, Quantity, Turn, Value
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope, vary
+from joulemap.ask.standing import choose_best
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.metric import METRIC, MetricName
@@ -27,6 +28,7 @@ from joulemap.plan.stored_runs import opening_runs
 from joulemap.plan.workload import choose_batches
 from joulemap.store.query import fetch, start
 from joulemap.store.run import Outline
+from joulemap.system.group import group
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -244,31 +246,20 @@ def _choose(scope: Scope, rows: Sequence[Best], model: str) -> Iterator[Choice]:
     """Yield the best chip by each asked metric, each chip at its best batch."""
     for column, name in enumerate(ASKED):
         ids = {one.ids[column]: one for one in rows}
-        values = {run_id: one.best[column] for run_id, one in ids.items()}
         unit, width = METRIC[name].unit, METRIC[name].half_width_column
+        values = {
+            run_id: Quantity(one.best[column], unit, getattr(scope.outlines[run_id], width))
+            for run_id, one in ids.items()
+        }
         if len(ids) < 2:
-            yield Choice(runs=tuple(ids), metric=name, value=Quantity(next(iter(values.values())), unit), model=model)
+            (run_id,) = ids
+            yield Choice(runs=(run_id,), metric=name, value=values[run_id], model=model)
             continue
         goals = {row.goal: row for row in fetch(scope.connection, Recommendation, run_ids=list(ids))}
         # runs of one batch are compared by the energy of the batch, which has the same order
         row = goals.get(name) or goals["energy"]
-        winner, *others = row.ranked_ids
         chips = {run_id: one.row.hardware for run_id, one in ids.items()}
-        rival = next((one for one in others if chips[one] != chips[winner]), others[0])
-        chances = dict(zip(others, row.ahead_probabilities, strict=False))
-        ratios = {one: max(values[winner], values[one]) / min(values[winner], values[one]) for one in others}
-        yield Choice(
-            runs=(winner, rival, *(one for one in others if one != rival)),
-            metric=name,
-            value=Quantity(values[winner], unit, getattr(scope.outlines[winner], width)),
-            ratio=ratios[rival],
-            probability=row.probability_best,
-            ahead=chances.get(rival),
-            further={one: (ratio, chances.get(one)) for one, ratio in ratios.items()},
-            tied=tuple(row.rival_ids),
-            equal=tuple(row.ranked_ids[: row.tied_count]) if row.tied_count > 1 else (),
-            model=model,
-        )
+        yield choose_best(row, name, values, chips, model)
 
 
 def _prefer(rows: Sequence[Best], own: Choice, column: int) -> Iterator[Choice]:
@@ -304,9 +295,7 @@ def _find_limit(rows: Sequence[Best], max_latency_s: float) -> Iterator[Limit]:
 def _find_turns(scope: Scope, points: Sequence[SweepPoint], takes_all: bool) -> Iterator[Turn]:
     """Yield the best chip at the smallest batch, and each batch from which another one is best, by metric."""
     names = [name for name in ("model", "precision", "runtime") if len({getattr(row, name) for row in points}) > 1]
-    groups: dict[tuple[str, ...], list[SweepPoint]] = {}
-    for row in points:
-        groups.setdefault(tuple(getattr(row, name) for name in names), []).append(row)
+    groups = group(points, lambda row: tuple(getattr(row, name) for name in names))
     turns: list[Turn] = []
     for settings, rows in groups.items():
         had = [row for row in rows if row.is_available or takes_all] or rows

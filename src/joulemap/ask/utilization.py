@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.ask.answer import RunAnswer, fetch_apart
+from joulemap.ask.answer import RunAnswer, fetch_tables
 from joulemap.ask.fact import Choice, Entry, Fact, Facts, Quantity, Share, Turn
 from joulemap.ask.part import gather
 from joulemap.ask.scope import Scope, opening_scope
@@ -222,7 +222,7 @@ def utilization(
     of each size class. It then finds the best chip per size among these chips, or on all stored hardware if there is
     only one chip. Raises like `compare`, UsageError for a limit or grade outside 0 to 1.
     """
-    limits = {
+    limits: dict[str, Any] = {
         "min_compute_fraction": min_compute_fraction,
         "max_bandwidth_fraction": max_bandwidth_fraction,
         "max_idle_fraction": max_idle_fraction,
@@ -237,23 +237,22 @@ def utilization(
         scope.check_evaluated()
         names = [name_configured(entry.id, mode) for entry, mode in plan.selection.pairs]
         ids, bounds, first = list(scope.run_ids), list(grades), settings.runtime[0]
-        where = {
+        where: dict[str, Any] = {
             "precision": label_precision(*settings.precisions[0]),
             "matmul_precision": settings.matmul_precision,
             "runtime": first,
             "batch": scope.batches[0],
             "hardware": names if len(names) > 1 else [],
         }
-        given = {"run_ids": ids, "grade_bounds": bounds, "takes_all": settings.takes_all}
-        asked: dict[str, dict[str, Any] | None] = {
-            "remedies": {**given, "other_ids": variants.ids} if variants else None,
-            "zones": {"run_ids": list(variants.batch)} if variants else None,
-            "precisions": {"run_ids": list(variants.precision)} if variants else None,
-            "pairings": where if is_pairing else None,
+        given: dict[str, Any] = {"run_ids": ids, "grade_bounds": bounds, "takes_all": settings.takes_all}
+        connection = scope.connection
+        tables: dict[str, Any] = {
+            **fetch_tables(connection, UtilizationAnswer, **limits, run_ids=ids, grade_bounds=bounds),
+            "remedies": fetch(connection, Remedy, **given, other_ids=variants.ids) if variants else None,
+            "zones": fetch(connection, BatchZone, run_ids=list(variants.batch)) if variants else None,
+            "precisions": fetch(connection, PrecisionGain, run_ids=list(variants.precision)) if variants else None,
+            "pairings": fetch(connection, Pairing, **where) if is_pairing else None,
         }
-        tables: dict[str, Any] = fetch_apart(
-            scope, UtilizationAnswer, {**limits, "run_ids": ids, "grade_bounds": bounds}, asked
-        )
         mix = fetch(scope.connection, ModelMix, run_ids=ids)
         has_plain_gemms = (
             sum(row.mac_fraction or 0.0 for row in mix if "conv" not in row.kind) > MOSTLY

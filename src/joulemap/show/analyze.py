@@ -11,7 +11,7 @@ import attrs
 from joulemap.ask.analyze import PLURALS, AnalyzeAnswer, PartAnswer, name_part
 from joulemap.domain.settings import ModelDivision, RunDivision
 from joulemap.domain.table import Table
-from joulemap.generated.analyze import ActionShare, CategoryShare, OperatorShare, SubgraphRoof, SubgraphShare
+from joulemap.generated.analyze import CategoryShare, OperatorShare, SubgraphRoof, SubgraphShare
 from joulemap.generated.breakdown import PartAction, PartCategory
 from joulemap.generated.report import EnergyLeaf
 from joulemap.show.layout import fill_cells, lay_across, lay_lines
@@ -37,6 +37,7 @@ from joulemap.show.present.template import Template
 from joulemap.show.run import find_conditions, overlaps, prove, prove_parts, title_run, title_runs
 from joulemap.show.shape import Part, Shape, line
 from joulemap.show.title import bind
+from joulemap.system.group import group
 from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ ROOF_CAPTION: Final = Template(
     "roof ({longest.bottleneck}-bound)[; {within:n subgraph} without off-chip traffic]"
     "[; {missing:n subgraph} without MACs not drawn]."
 )
-NO_ROOF: Final = "No subgraph multiplies."
 
 BY_PART: Final = " | ".join(f"{part} {part}_energy_j" for part in ("compute", "memory", "control", "static"))
 """Columns with the energy of each part, in the syntax of `lay`."""
@@ -81,11 +81,7 @@ EVENT_TREE: Final = "event | count | per | share of parent | energy | energy sha
 EVENT: Final = (
     "{indent}{event} | {count} | {per} | {share_fraction:%} | {energy_j:J} | {run_fraction:%} | {energy_per_event_j:J}"
 )
-FORMULA_TREE: Final = "event | formula | meaning"
 FORMULA: Final = "{indent}{event} | {formula} | {meaning}"
-RUN_TABLE: Final = Template("Energy by {by}")
-EVENT_TABLE: Final = Template("Events[ of {subgraph}]")
-FACTS_TABLE, BOTTLENECK_TABLE = "Performance", "Bottlenecks"
 OVERLAPPING: Final = Template("batches overlap: one every {interval_s:s}, limited by {throughput_limit}")
 
 START: Final = "Start with "
@@ -138,7 +134,7 @@ def draw_roof(roofs: Table[SubgraphRoof], subject: str) -> Figure:
 def _describe_roof(roofs: list[SubgraphRoof]) -> str:
     drawn = [row for row in roofs if row.roofline_fraction is not None and row.attained_ops_per_s > 0.0]
     if not drawn:
-        return NO_ROOF
+        return "No subgraph multiplies."
     below = sum((row.dram_intensity_ops_per_byte or row.ridge_ops_per_byte) < row.ridge_ops_per_byte for row in drawn)
     return ROOF_CAPTION(
         below=below,
@@ -173,7 +169,7 @@ def lay_division(answer: AnalyzeAnswer, rows: Table[Any], limit: int, *, by: Run
     if by == "event":
         whole = lay_events(answer, EVENT_TREE, EVENT)
         shown = attrs.evolve(whole, rows=whole.rows[: 2 * limit])
-        return shown.out_of(len(whole.rows), 2 * limit, "rows", "--details")
+        return shown.out_of(len(whole.rows), 2 * limit, "rows")
     if by == "action":
         drawn = lay_tree(answer, limit)
     else:
@@ -186,14 +182,6 @@ def lay_division(answer: AnalyzeAnswer, rows: Table[Any], limit: int, *, by: Run
             units=lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name),
         )
     return drawn.out_of(len(rows), limit, PLURALS[by])
-
-
-def lay_whole(answer: AnalyzeAnswer, rows: Table[Any], limit: int, *, by: RunDivision, **_: Any) -> Iterator[Block]:
-    """Yield all parts of a division, if not all are on the first screen, and the check of their sum."""
-    if lay_division(answer, rows, limit, by=by).cut:
-        yield lay_division(answer, rows, 2 * len(rows), by=by)
-    if by != "event":
-        yield prove_parts(PLURALS[by], rows, answer.total)
 
 
 def _lay_largest(rows: Table[Division], columns: str, answer: AnalyzeAnswer, limit: int, **cells: Any) -> Grid:
@@ -210,9 +198,7 @@ def lay_tree(answer: AnalyzeAnswer, limit: int) -> Grid:
     """
     whole = answer.total.energy_fj or 1
     large = sorted(answer.actions, key=lambda row: -row.energy_fj)[:limit]
-    groups: dict[str, list[ActionShare]] = {}
-    for row in answer.actions:
-        groups.setdefault(row.common_category, []).append(row)
+    groups = group(answer.actions, lambda row: row.common_category)
     sums = {name: sum(row.energy_fj for row in rows) for name, rows in groups.items()}
     lines, shares = [], []
 
@@ -257,15 +243,13 @@ def lay_events(answer: AnalyzeAnswer, headings: str, line: str) -> Grid:
     return lay_lines(headings, lines, is_tree=True)
 
 
-def choose(answer: AnalyzeAnswer, *, by: RunDivision = "action", limit: int, **_: Any) -> Mapping[str, Any]:
+def choose(answer: AnalyzeAnswer, *, by: RunDivision = "action", **_: Any) -> Mapping[str, Any]:
     """Return the values of slots in the texts of lines, parts and steps."""
     total, divisions = answer.total, tuple(PLURALS)
     return {
         "advice": ADVICE.get(max(answer.actions, key=lambda row: row.energy_fj).common_category, START),
         "by": by,
         "division": PLURALS[by],
-        "is_brief": bool(lay_division(answer, answer.own_tables[PLURALS[by]], limit, by=by).cut),
-        "head": EVENT_TABLE(subgraph=answer.subgraph) if by == "event" else RUN_TABLE(by=by),
         "formulas": answer.events if by == "event" else None,
         "per": "batch" if total.batch > 1 else "",
         "deeper": dict(itertools.pairwise(divisions + divisions[:1]))[by],
@@ -324,9 +308,10 @@ ANALYZE: Final = Shape(
     parts=(
         Part(table="{division}", draw=lay_division, is_tight=True),
         Part(
-            title=FACTS_TABLE,
+            title="Performance",
             table="totals",
             cells=describe_run,
+            make=lambda answer, grid: (grid, prove_parts("actions", answer.actions, answer.total)),
             columns=(
                 "energy | {energy_j:J} | [{each:J} per inference; ]compute {compute_energy_j:J}, "
                 "memory {memory_energy_j:J}, control and losses {control_energy_j:J}, static {static_energy_j:J}",
@@ -349,15 +334,14 @@ ANALYZE: Final = Shape(
             ),
         ),
         Part(
-            title=BOTTLENECK_TABLE,
+            title="Bottlenecks",
             table="bottlenecks",
             columns="bottleneck | subgraph_count | latency_s | latency_fraction | energy_j | energy_fraction | busy_s",
         ),
-        Part(title="{head}, all rows", table="{division}", draw=lay_whole),
         Part(
             title="Formulas of the events",
             table="formulas",
-            draw=lambda answer, *_, **__: lay_events(answer, FORMULA_TREE, FORMULA),
+            make=lambda answer, _: lay_events(answer, "event | formula | meaning", FORMULA),
         ),
     ),
 )
@@ -385,7 +369,7 @@ def list_models(answer: PartAnswer) -> Iterator[tuple[Mapping[str, Any], list[Ro
 def lay_model(answer: PartAnswer, runs: Sequence[Rows], limit: int, **_: Any) -> Sequence[Block]:
     """Return the parts of the runs of one model, or what is inside of the requested part."""
     drawn = (lay_inside if answer.subgraph else lay_parts)(answer, runs, limit)
-    return (drawn, *tell_left_out(answer.scope, is_brief=True))
+    return (drawn, *tell_left_out(answer.scope))
 
 
 def lay_inside(answer: PartAnswer, runs: Sequence[Rows], limit: int) -> Grid:
@@ -439,7 +423,7 @@ def _show(energy_fj: int) -> str:
     return show_quantity(energy_fj / FJ_PER_J, "J")
 
 
-def prove_runs(answer: PartAnswer, grid: Grid, *_: Any, **__: Any) -> Iterable[Block]:
+def prove_runs(answer: PartAnswer, grid: Grid) -> Iterable[Block]:
     """Yield the rows of each part, and the check that the parts of each run sum to its energy."""
     yield attrs.evolve(grid, way="--format json")
     runs, whole = list_runs(answer), "the subgraph" if answer.subgraph else "the run"
@@ -509,7 +493,7 @@ PARTS: Final = Shape(
             columns="*name | *category | *energy_j | *share_fraction | hardware | *run_fraction | largest_action | "
             "largest_action_fraction | common_categories | fusion_pattern",
             lay={"limit": SHOWN_ROWS},
-            draw=prove_runs,
+            make=prove_runs,
         ),
         Part(
             title="Energy of each {level} by {by}",
@@ -517,7 +501,7 @@ PARTS: Final = Shape(
             columns="*name | *component | *action | *energy_j | *share_fraction | hardware | *run_fraction | "
             "action_count | per | energy_per_action_j | basis | category",
             lay={"limit": SHOWN_ROWS},
-            draw=prove_runs,
+            make=prove_runs,
         ),
     ),
 )

@@ -26,14 +26,15 @@ from joulemap.show.present.cell import (
     show_amount,
     show_price,
     show_quantity,
+    show_share,
     split_assumption,
 )
-from joulemap.show.present.document import Block, Grid, Lines, Text
+from joulemap.show.present.document import Block, Grid, Lines
 from joulemap.show.present.template import Template
 from joulemap.show.run import prove_parts
 from joulemap.show.run_name import name_run
 from joulemap.show.shape import Part, Shape
-from joulemap.system.units import FJ_PER_J
+from joulemap.system.group import group
 
 CLASS: Final = Template("{architecture} ({hardware})")
 MOSTLY: Final = Template("{head}; {share:%} is {part}")
@@ -42,34 +43,9 @@ WAITING: Final = Template(
     "static power is most of the energy on {names:and}[; kernel launches take most of the time on {launching:and}]"
 )
 SPREAD: Final = Template("computing alone takes {low:J} ({least}) to {high:J} ({most}) per MAC")
-PART: Final = Template("{part} {share:%}")
-NODE: Final = Template("{process_node_nm:plain} nm", is_number=True)
 
-LEGEND: Final = (
-    "computing: arithmetic, including operations other than MACs; on-chip memory: caches and scratchpads; network: "
-    "wires and switches between units and memories; overhead: registers, on-chip memory, network and control; board "
-    "losses: voltage regulators, and power that a power limit implies but no counted action explains"
-)
-PRICE_TABLE: Final = "Energy per MAC"
 TITLE: Final = "{label}: {name}, {precision}"
 NOTE: Final = Template("[{topic}: ]{text} ({source})")
-BEST: Final = Template("lowest energy of {total}; rank {dynamic} without static power")
-RANK: Final = Template(
-    "rank {rank} of {total} by energy, {ratio:plain}x that of {best}; rank {dynamic} without static power"
-)
-STATIC: Final = Template(
-    "{static_fraction:%} is static power, {static_power_w:W} for {time:s}, during which "
-    "{compute_utilization_fraction:%} of the compute peak is used[; {bound} take {bound_share:%} of that time]"
-)
-WAITS: Final[Mapping[str, str]] = {
-    "compute": "kernels limited by compute (with padding and gaps between tiles)",
-    "memory": "kernels limited by memory",
-    "launch": "kernels limited by their launch",
-}
-AROUND: Final = Template(
-    "a MAC takes {compute_per_mac_j:J} of computing and {around:J} of overhead ({overhead_ratio:plain}x), of which "
-    "{largest:J} for {part}[; one {order_name} starts {orders:plain} MACs]"
-)
 ACTION: Final = Template("{component}.{action}")
 ACTIONS: Final = "action | count | energy each price | per | energy_j | share share_fraction | basis"
 ACTIONS_PER_MAC: Final = (
@@ -82,9 +58,7 @@ ASSUMED: Final = "assumed"
 
 COMMON: Final = Template("only {asked} is supported by chips of every class; --precision selects another")
 REPLACED: Final = Template("{name} has no {asked}, so it is shown in {precision}")
-UNEQUAL: Final = "chips also differ in size and process node: differences hold for these chips, not for their classes"
 
-INTO_LEAST: Final = "analyze {model} {least} {precision}"
 INTO_PAIR: Final = "explain {model} {most} {least} {precision}"
 AT_BATCH: Final = (
     "architectures {model}[ --hardware {hardware}][ --precision {at_precision}][ --weight-precision {weights}] "
@@ -159,40 +133,6 @@ def name_class(facts: Facts, run_id: int) -> str:
     return run.architecture if is_alone else name_run(run)
 
 
-def label_class(answer: ArchitecturesAnswer, row: ArchitectureSummary) -> str:
-    """Return the label of a row in tables: its class, numbered if another row has the same class."""
-    alike = [one.run_id for one in answer.rows if one.architecture == row.architecture]
-    number = next(place for place, run_id in enumerate(alike, 1) if run_id == row.run_id)
-    return row.architecture if len(alike) == 1 else f"{row.architecture} {number}"
-
-
-def describe_rank(answer: ArchitecturesAnswer, row: ArchitectureSummary) -> list[str]:
-    """Return sentences on a class: its rank, its static energy if it is the largest part, and its overhead per MAC."""
-    lines: list[str] = []
-    ordered = answer.ordered
-    if len(ordered) > 1:
-        dynamic = sorted(ordered, key=lambda one: ((one.energy_fj or 0) - (one.static_fj or 0), one.hardware))
-        ranks = [
-            next(rank for rank, one in enumerate(rows, 1) if one.run_id == row.run_id) for rows in (ordered, dynamic)
-        ]
-        given = {"total": len(ordered), "rank": ranks[0], "dynamic": ranks[1]}
-        best = name_class(answer.facts, ordered[0].run_id)
-        ratio = (row.energy_fj or 0) / (ordered[0].energy_fj or 1)
-        lines.append((BEST if ranks[0] == 1 else RANK)(**given, ratio=ratio, best=best))
-    if find_largest(row) == "static":
-        bound = max(WAITS, key=lambda name: getattr(row, f"{name}_time_fraction") or 0.0)
-        is_idle = (row.compute_utilization_fraction or 0.0) < DOMINANT
-        time = (row.static_fj or 0) / FJ_PER_J / (row.static_power_w or 1.0)
-        share = getattr(row, f"{bound}_time_fraction")
-        lines.append(STATIC(row, time=time, bound=WAITS[bound] if is_idle else "", bound_share=share))
-    if row.overhead_ratio is not None and row.compute_per_mac_j is not None:
-        part = find_largest(row, ("register", "on_chip_memory", "interconnect", "control"))
-        around, largest = row.overhead_ratio * row.compute_per_mac_j, getattr(row, f"{part}_per_mac_j")
-        named = {"part": name_category(part), "orders": row.macs_per_order}
-        lines.append(AROUND(row, around=around, largest=largest, **named))
-    return lines
-
-
 def list_notes(answer: ArchitecturesAnswer) -> list[str]:
     """Return notes on the common precision, replaced precisions, and what the contrast holds for."""
     return [
@@ -202,7 +142,7 @@ def list_notes(answer: ArchitecturesAnswer) -> list[str]:
             for row in answer.rows
             if row.precision != answer.asked
         ),
-        UNEQUAL,
+        "chips also differ in size and process node: differences hold for these chips, not for their classes",
     ]
 
 
@@ -225,15 +165,11 @@ def choose(
     return {
         "csv": csv,
         "shown": [shown],
-        "omitted": ("categories", *without_macs) if by == "class" else [one for one in every if one != shown],
-        "is_whole": by != "class",
-        "per_mac": " energy_per_mac_j |" if has_macs else "",
+        "omitted": ("categories", "actions", *without_macs)
+        if by == "class"
+        else [one for one in every if one != shown],
         "has_macs": has_macs,
-        "steps": [
-            INTO_LEAST,
-            *([INTO_PAIR] if is_pair else []),
-            *([] if {"--batch", "--input"} & {*repeated} else [AT_BATCH]),
-        ],
+        "dropped": [INTO_PAIR] * (not is_pair) + [AT_BATCH] * bool({"--batch", "--input"} & {*repeated}),
         "model": answer.scope.model,
         "most": answer.scope.spell(most.hardware),
         "least": answer.scope.spell(least.hardware),
@@ -244,7 +180,7 @@ def choose(
     }
 
 
-def lay_summary(answer: ArchitecturesAnswer, drawn: Grid, *_: Any, **__: Any) -> Grid:
+def lay_summary(answer: ArchitecturesAnswer, drawn: Grid) -> Grid:
     """Return the grid of the classes with the intervals of their energies and the one with the least marked."""
     ids = [row.run_id for row in answer.answered]
     picture = draw_ranges(answer.facts, ENERGY, ids, ENERGY, unit="J", yields=True)
@@ -254,45 +190,34 @@ def lay_summary(answer: ArchitecturesAnswer, drawn: Grid, *_: Any, **__: Any) ->
 
 
 def label(answer: ArchitecturesAnswer) -> Mapping[str, Any]:
-    """Return the cell with the label of a class."""
-    return {"label": partial(label_class, answer)}
+    """Return the cell with the name of a class."""
+    return {"label": lambda row: name_class(answer.facts, row.run_id)}
 
 
 def divide(answer: ArchitecturesAnswer, table: str) -> Iterator[tuple[Mapping[str, Any], Any]]:
     """Yield each class with the rows of a table."""
     rows = getattr(answer, table)
     for row in answer.answered:
-        names = {"label": label_class(answer, row), "name": mark_projected(row.hardware, answer.projected)}
+        names = {"label": name_class(answer.facts, row.run_id), "name": mark_projected(row.hardware, answer.projected)}
         own = rows.with_rows(one for one in rows if one.run_id == row.run_id)
         yield {"row_of": row, "rows": own, **names, "precision": row.precision}, own
 
 
 def draw_actions(
-    answer: ArchitecturesAnswer, _grid: Any, limit: int, *, row_of: ArchitectureSummary, rows: Any, **given: Any
+    answer: ArchitecturesAnswer, _grid: Any, _limit: int, *, rows: Any, has_macs: bool, **_: Any
 ) -> list[Block]:
-    """Return the largest actions of a class and the sources of their energies per action; on the page of all classes
-    below the class's principle and rank.
-    """
-    most = len(rows) if given["is_whole"] else limit
+    """Return the actions of a class, and the sources of their energies per action."""
     drawn = lay_rows(
         answer,
         rows,
-        ACTIONS_PER_MAC if given["has_macs"] else ACTIONS,
-        limit=most,
-        noun="actions",
+        ACTIONS_PER_MAC if has_macs else ACTIONS,
         keep="energy_j energy_per_mac_j count price share_fraction basis",
         action=ACTION,
         count=_show_count,
         price=lambda one: show_price(one.energy_per_action_j, one.per),
     )
-    sources: dict[str, list[str]] = {}
-    for one in rows.rows[:most]:
-        sources.setdefault(one.source, []).append(ACTION(one))
-    blocks: list[Block] = [drawn, Lines(_cite(names, source) for source, names in sources.items())]
-    if given["is_whole"]:
-        return blocks
-    notes = [one for one in answer.notes if one.architecture == row_of.architecture and one.topic == "principle"]
-    return [Lines([*(NOTE(one, topic="") for one in notes), *describe_rank(answer, row_of)]), *blocks]
+    sources = group(rows, lambda one: one.source)
+    return [drawn, Lines(_cite([*map(ACTION, own)], source) for source, own in sources.items())]
 
 
 def draw_categories(
@@ -333,7 +258,7 @@ def _show_count(row: ArchitectureAction) -> str:
 
 def _describe_most(row: ArchitectureSummary) -> str:
     part = find_largest(row)
-    return PART(part=name_category(part), share=find_share(row, part))
+    return f"{name_category(part)} {show_share(find_share(row, part))}"
 
 
 def _name_first(answer: ArchitecturesAnswer, row: ArchitectureCategory) -> str:
@@ -354,19 +279,18 @@ ARCHITECTURES: Final = Shape(
     notes=list_notes,
     csv="{csv}",
     limit=4,
-    words=lambda answer: {"descriptions": {row.hardware: describe_rank(answer, row) for row in answer.answered}},
+    steps=("analyze {model} {least} {precision}", INTO_PAIR, AT_BATCH),
     parts=(
         Part(
             table="answered",
-            columns="class label | hardware | precision! | latency_s | energy_j |{per_mac} largest part mostly | "
-            "utilization compute_utilization_fraction | static_power_w | node",
+            columns="class architecture | hardware | precision! | latency_s | energy_j | energy_per_mac_j? | "
+            "largest part mostly | utilization compute_utilization_fraction | static_power_w | node",
             lay={
                 "keep": "hardware energy_j mostly",
                 "mostly": _describe_most,
                 "node": Template("[{process_node_nm:plain} nm]", is_number=True),
             },
-            cells=label,
-            draw=lay_summary,
+            make=lay_summary,
             counts_left_out=True,
         ),
         Part(
@@ -375,10 +299,9 @@ ARCHITECTURES: Final = Shape(
             rows="answered",
             columns=join_parts("_fraction", "*overhead_fraction"),
             cells=label,
-            draw=lambda _, grid, *__, **___: (grid, Text(LEGEND)),
         ),
         Part(
-            title=PRICE_TABLE,
+            title="Energy per MAC",
             table="prices",
             rows="answered",
             columns=join_parts("_per_mac_j", "*total energy_per_mac_j"),

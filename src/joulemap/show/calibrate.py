@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from joulemap.ask.calibrate import CalibrateAnswer
 from joulemap.ask.setting import find_few
@@ -41,7 +41,6 @@ UNDETERMINED: Final = Template(
 )
 LEFT_OUT: Final = Template("left out: {line}")
 WRITTEN: Final = Template("written to {written_to}; `--calibration none` disables it")
-DRY: Final = "a dry run: nothing was written"
 
 
 def describe_errors(answer: CalibrateAnswer) -> str:
@@ -50,7 +49,8 @@ def describe_errors(answer: CalibrateAnswer) -> str:
     return "; ".join(map(FITTED, totals))
 
 
-def _lay_errors(answer: CalibrateAnswer, columns: str, *, is_family: bool) -> Grid:
+def lay_errors(answer: CalibrateAnswer, columns: str, *, is_family: bool) -> Grid:
+    """Return the errors by model family, or by runtime, precision and batch size."""
     return lay_rows(
         answer,
         answer.errors.with_rows(row for row in answer.errors if (row.family is not None) is is_family),
@@ -60,16 +60,6 @@ def _lay_errors(answer: CalibrateAnswer, columns: str, *, is_family: bool) -> Gr
         batch=lambda row: str(row.batch or ALL),
         rank_correlation=lambda row: "" if row.rank_correlation is None else f"{row.rank_correlation:.3f}",
     )
-
-
-def lay_errors(answer: CalibrateAnswer, *_: Any, **__: Any) -> Grid:
-    """Return the errors by runtime, precision and batch size."""
-    return _lay_errors(answer, "quantity | *runtime | *precision | *batch size batch", is_family=False)
-
-
-def lay_families(answer: CalibrateAnswer, *_: Any, **__: Any) -> Grid:
-    """Return the errors by model family."""
-    return _lay_errors(answer, "quantity | *family", is_family=True)
 
 
 def _show_amount(value: float, unit: str) -> str:
@@ -86,7 +76,7 @@ def list_notes(answer: CalibrateAnswer) -> Iterator[str]:
         yield UNDETERMINED(count=count, moved=answer.summary.moved_count, least=DETERMINED)
     yield from answer.warnings
     yield from (LEFT_OUT(line=line) for line in answer.left_out)
-    yield WRITTEN(answer) if answer.written_to else DRY
+    yield WRITTEN(answer) if answer.written_to else "a dry run: nothing was written"
 
 
 PAGES: Final = {
@@ -96,8 +86,18 @@ PAGES: Final = {
         notes=list_notes,
         csv="errors",
         parts=(
-            Part(title="Errors", table="errors", draw=lay_errors),
-            Part(title="By model family", table="errors", draw=lay_families),
+            Part(
+                title="Errors",
+                table="errors",
+                make=lambda answer, _: lay_errors(
+                    answer, "quantity | *runtime | *precision | *batch size batch", is_family=False
+                ),
+            ),
+            Part(
+                title="By model family",
+                table="errors",
+                make=lambda answer, _: lay_errors(answer, "quantity | *family", is_family=True),
+            ),
             Part(
                 title="Coefficients",
                 table="coefficients",

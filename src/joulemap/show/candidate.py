@@ -29,11 +29,11 @@ from joulemap.show.title import Title
 
 SUBJECT: Final = Template("{model}[, batch {batch}][{origin}][, {precision}][, {common:list}]")
 MODEL: Final = Template("{model}")
-OF_INPUT: Final = " as in the input (--batch tries others)"
 USED: Final = Template("{pay}, each chip busy {busy_hours:plain} of 24 hours[ for {years:plain} years]")
 
 LIMIT: Final = Template("{metric.meaning}: {word} {bound}")
 BOUND: Final = Template("{metric.label} {word} {bound}")
+LIKELIEST: Final = Template("{head} ({name} {chance:chance} likely[, {own} {own_chance}])")
 MEAN_KEPT: Final = Template("average power at {rate} of {word} {bound}")
 WITH_HOST: Final = Template("{label} with host")
 AT_MOST, AT_LEAST = "at most", "at least"
@@ -41,15 +41,6 @@ AT_MOST, AT_LEAST = "at most", "at least"
 CONFIGURATIONS: Final = Template("{count:n configuration}")
 FACTOR: Final = Template("[{ratio:x}]")
 
-BATCH_NOTE: Final = (
-    "latency, memory, energy and energy x delay are per batch unless the column says per inference; every inference "
-    "waits for its whole batch"
-)
-SINGLE_NOTE: Final = Template(
-    "{names} at batch 1, the default of chips for the edge and for embedded devices, whose inputs come one at a time "
-    "(--batch sets the same batch sizes for all chips)"
-)
-PRECISION_NOTE: Final = "the comparison ignores the accuracy that a model may lose at a narrower precision"
 UNRANKED: Final = Template("chips that can be neither bought nor rented are not ranked (--all ranks them): {names}")
 
 ANALYZE: Final = Template(
@@ -137,7 +128,7 @@ def title_candidates(answer: CandidateAnswer, about: str, rows: Sequence[Any] = 
     values = {
         "model": answer.scope.model,
         "batch": batches[0] if len(batches) == 1 else None,
-        "origin": OF_INPUT if settings.inputs and not settings.batch else None,
+        "origin": " as in the input (--batch tries others)" if settings.inputs and not settings.batch else None,
         "precision": precision,
         "common": [str(one) if name in SPEAKING else f"{name} {one}" for name, one in shared.items()],
     }
@@ -179,24 +170,8 @@ def describe_lost(facts: Facts) -> list[str]:
 
 def describe_unranked(answer: CandidateAnswer, rows: Iterable[Any]) -> list[str]:
     """Return a note on hardware that is not ranked because it can be neither bought nor rented."""
-    return _name_chips(UNRANKED, answer, map(find_chip, list_first(rows)))
-
-
-def list_terms(answer: CandidateAnswer) -> list[str]:
-    """Return notes on hardware that runs at one batch size although others run at several, and on precisions."""
-    sizes: dict[str, set[int]] = {}
-    for run in answer.scope.outlines.values():
-        sizes.setdefault(run.hardware, set()).add(run.batch)
-    is_mixed = any(len(one) > 1 for one in sizes.values())
-    single = sorted(name for name, one in sizes.items() if is_mixed and len(one) == 1)
-    precision = [PRECISION_NOTE] if len({row.precision for row in answer.rows}) > 1 else []
-    return [*_name_chips(SINGLE_NOTE, answer, single), *precision]
-
-
-def _name_chips(note: Template, answer: CandidateAnswer, names: Iterable[str]) -> list[str]:
-    """Return a note with the first of these names; empty without any."""
-    marked = [mark_projected(name, answer.projected) for name in names]
-    return [note(names=", ".join(shorten(marked, SHOWN_NAMES)))] if marked else []
+    marked = [mark_projected(find_chip(row), answer.projected) for row in list_first(rows)]
+    return [UNRANKED(names=", ".join(shorten(marked, SHOWN_NAMES)))] if marked else []
 
 
 def ask_next(

@@ -28,8 +28,6 @@ LEAST_WEIGHT: Final = 0.05
 MONEY: Final = ("USD", "USD/h")
 """Units whose values have cents; the ends of their intervals have two digits."""
 
-COULD_REVERSE: Final = " (could reverse it)"
-COULD_DECIDE: Final = " (could decide it)"
 
 DECIDING: Final = math.log(1.5)
 """Known bias from which a caveat is said to decide a tie, a factor of 1.5; chosen, not fitted."""
@@ -166,13 +164,23 @@ def format_value(value: Any) -> Any:
     return show_range(value) if isinstance(value, Quantity) else value or None
 
 
+def show_middle(value: Quantity) -> str:
+    """Return a quantity without its interval."""
+    return show_quantity(value.value, value.unit)
+
+
 def show_range(value: Quantity) -> str:
     """Return a quantity with its interval: `36 mJ (22-58)`, the ends joined by a dash."""
     if value.unit in MONEY and value.half_width:
         ends = (value.value * math.exp(sign * value.half_width) for sign in (-1.0, 1.0))
         span = show_span(*(show_plain(float(f"{end:.2g}")) for end in ends))
-        return f"{show_quantity(value.value, value.unit)} ({span})"
+        return f"{show_middle(value)} ({span})"
     return show_interval(value.value, value.unit, value.half_width)
+
+
+def tell_ranges(spans: Sequence[str]) -> str:
+    """Return the line on ranges; empty without any."""
+    return f"{RANGES}: {', '.join(spans)}" if spans else ""
 
 
 def describe_caveat(caveat: Caveat, runs: Mapping[int, Subject], among: Sequence[int] = ()) -> str:
@@ -199,7 +207,7 @@ def describe_trust(facts: Facts, head: str = "") -> str:
     decided = _find_decided(facts)
     runs = drop_settings(facts.runs, decided or facts.runs)
     is_tie = any(one.tied for one in facts.of(Choice)[:1])
-    word = COULD_DECIDE if is_tie else COULD_REVERSE
+    word = " (could decide it)" if is_tie else " (could reverse it)"
     for caveat, could_move in rank_caveats(facts)[:MOST_CAVEATS]:
         parts.append(describe_caveat(caveat, runs, decided) + (word if could_move else ""))
     return "; ".join(parts)

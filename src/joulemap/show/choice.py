@@ -10,9 +10,10 @@ import attrs
 from joulemap.ask.decision import decide
 from joulemap.ask.fact import Choice, Decision, Entry, Facts, Lead, Refusal, Subject
 from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName
-from joulemap.show.present.cell import is_tied, show, show_chance, show_count, show_quantity
+from joulemap.show.caveat import show_middle
+from joulemap.show.present.cell import is_tied, show, show_chance, show_count
 from joulemap.show.present.template import Template
-from joulemap.show.run_name import drop_settings, join_names, name_all, name_run
+from joulemap.show.run_name import drop_settings, join_names, name_all, name_first, name_run
 from joulemap.show.word import read_words
 
 MOST_WORDS: Final = 25
@@ -48,8 +49,6 @@ BETTER: Final[Mapping[str, Template]] = {
 }
 """Metric -> clause on a clear winner or, with the other words of `DEGREES`, on the other run."""
 
-ITS_RIVAL: Final = "it"
-LOWEST: Final = "lowest"
 
 LESS: Final = Template("uses {ratio:x} {less} {noun}[ than {rival}]")
 MORE: Final = Template("has {ratio:x} {more} {noun}[ than {rival}]")
@@ -85,14 +84,23 @@ PAID: Final = ("cost", "price", "purchase")
 SAME: Final = Template("{names} have the same {noun}")
 ONLY: Final = Template("{name} uses {energy} and takes {latency} per batch[; {refused:n other chip} cannot run this]")
 ALONE: Final = Template("{name} is the only chip that was compared[; {noun}: {value}]")
-NOT_SOLD: Final = ", but cannot be bought"
-NONE_SOLD: Final = "; none can be bought"
+NOT_SOLD: Final = ", but cannot be bought."
+NONE_SOLD: Final = "; none can be bought."
 BEYOND: Final = Template("the projected {name} {clause}, but cannot be bought")
 
 
 def fits(line: str) -> bool:
     """Return whether a first line is short enough to be read at a glance."""
     return line.count(" ") < MOST_WORDS
+
+
+def finish(lines: Sequence[str], run: Subject | None = None, unsold: str = NOT_SOLD) -> str:
+    """Return the first line that is short enough, or else the last one, as a sentence.
+
+    `run` is what to take, and `unsold` the end of a sentence on what cannot be bought.
+    """
+    line = next((one for one in lines if fits(one)), lines[-1])
+    return line + ("." if run is None or run.is_available else unsold)
 
 
 def describe_answer(facts: Facts) -> str:
@@ -103,7 +111,7 @@ def describe_answer(facts: Facts) -> str:
         alike = [one for one in choices if facts.runs[one.runs[0]].is_available == is_sold]
         return describe_choices(alike, facts.runs)
     entry = facts.of(Entry)[0]
-    shown = {name: show_quantity(entry.values[name].value, entry.values[name].unit) for name in ("energy", "latency")}
+    shown = {name: show_middle(entry.values[name]) for name in ("energy", "latency")}
     run = facts.runs[entry.runs[0]]
     refused = {chip for one in facts.of(Refusal) if one.runs for chip in one.hardware} - {run.hardware}
     return ONLY(name=name_run(run), refused=len(refused) or None, **shown) + "."
@@ -123,9 +131,8 @@ def describe_choices(
     lines = _list_heads(decision, choices[0], runs)
     if add is not None:
         lines = [*(add(head=line, **more) for line in lines), *lines]
-    has_winner = not all(one.is_tied for one in decision.leads)
-    unsold = "" if runs[taken].is_available else NOT_SOLD if has_winner else NONE_SOLD
-    return next((line for line in lines if fits(line)), lines[-1]) + unsold + "."
+    is_tie = all(one.is_tied for one in decision.leads)
+    return finish(lines, runs[taken], NONE_SOLD if is_tie else NOT_SOLD)
 
 
 def _merge_alike(choice: Choice, runs: Mapping[int, Subject]) -> Choice:
@@ -182,7 +189,7 @@ def _list_ties(decision: Decision, choice: Choice, runs: Mapping[int, Subject], 
     chance = show_chance(choice.probability if is_first else None)
     if len(names) > 1 and any(one.ratio != 1.0 for one in decision.leads):
         known = METRIC.get(cast("MetricName", choice.metric))
-        given = {"best": known.best if known else LOWEST, "noun": nouns[0], "value": show_value(choice)}
+        given = {"best": known.best if known else "lowest", "noun": nouns[0], "value": show_value(choice)}
         heads = [ANY(name=name, chance=some, **given) for some in (chance, "")]
         return [OTHERS(head=head, names=_count(names), noun="") for head in heads]
     if all(one.ratio == 1.0 for one in decision.leads):
@@ -199,7 +206,7 @@ def describe_lead(lead: Lead, rival: str, per: str, *, is_sure: bool = True) -> 
     if lead.ratio is None:
         return LEADS(noun=noun, chance="")
     if lead.ratio < TIE_RATIO:
-        return ALMOST(rival=rival or ITS_RIVAL, noun=noun)
+        return ALMOST(rival=rival or "it", noun=noun)
     known = METRIC.get(cast("MetricName", lead.metric))
     own = BETTER if known else read_words().better
     better = own.get(lead.metric, MORE if known and known.is_higher_better else LESS)
@@ -244,9 +251,9 @@ def describe_choice(choice: Choice, runs: Mapping[int, Subject], rival: str | No
 
 def describe_alone(facts: Facts, run_id: int) -> str:
     """Return the line on the only chip that was compared, with its value if the answer is about one model."""
-    name, choices = name_run(facts.runs[run_id]), [one for one in facts.of(Choice) if not one.model]
+    run, choices = facts.runs[run_id], [one for one in facts.of(Choice) if not one.model]
     values = {"noun": name_metric(choices[0].metric), "value": show_value(choices[0])} if choices else {"noun": ""}
-    return ALONE(name=name, **values) + ("" if facts.runs[run_id].is_available else NOT_SOLD) + "."
+    return finish([ALONE(name=name_run(run), **values)], run)
 
 
 def describe_beyond(facts: Facts) -> list[str]:
@@ -260,4 +267,4 @@ def describe_beyond(facts: Facts) -> list[str]:
         and not runs[one.runs[0]].is_available
         and (runs[one.runs[0]].is_named or not (one.tied or is_tied(one.probability)))
     ]
-    return [BEYOND(name=name_run(runs[one.runs[0]]), clause=describe_choice(one, runs)) for one in beyond[:1]]
+    return [BEYOND(name=name_first(runs, one), clause=describe_choice(one, runs)) for one in beyond[:1]]

@@ -16,17 +16,18 @@ from joulemap.domain.metric import METRIC
 from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
 from joulemap.physics.record.constant import STATIC
-from joulemap.show.caveat import show_range
-from joulemap.show.choice import fits, name_metric
+from joulemap.show.caveat import show_middle, show_range
+from joulemap.show.choice import finish, name_metric
 from joulemap.show.page import Figures, draw_figure
 from joulemap.show.present.cell import mark_projected, number, show_odds, show_quantity, show_span
 from joulemap.show.present.document import Grid
 from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import title_runs
-from joulemap.show.run_name import join_names, name_all, name_run
+from joulemap.show.run_name import join_names, name_all, name_first, name_run
 from joulemap.show.shape import Part, Shape
 from joulemap.show.title import Title
+from joulemap.system.group import first_of_each
 
 DIGITS: Final = 3
 """Significant digits of constants in lines and main tables; the detailed tables show more digits."""
@@ -66,23 +67,6 @@ MOVES_OTHER: Final = Template("{noun} of {chip} moves most with {name} ([{ends},
 STILL: Final = Template("No constant changes {noun} on {chips:and}")
 RANGE: Final = Template("80 % range of {chip}: {range}")
 
-SPREADS: Final = "ranges are from the constant's own entry, the fit of its class, or its basis"
-SWING_NOTES: Final = (
-    "elasticity: percent of the metric per percent of the constant, each constant alone; for a count, the "
-    "mean elasticity between half and twice its value",
-    f"{SPREADS}; the metric is computed at the value and both ends, not between them. Width: the largest minus the "
-    "smallest of these, relative to the run",
-)
-CAPPED: Final = Template("the power cap lowers the clock of {hardware}, so energies per action change its latency too")
-WITHOUT_EFFECT: Final = Template("{count:n other constant} without effect here: --format json")
-MEANING: Final = Template("{word}: {meaning}")
-MEANINGS: Final = {
-    "coefficient.voltage_floor": "lowest voltage, as a share of the highest",
-    "coefficient.voltage_knee": "clock below which the voltage no longer falls, as a share of the die's highest clock",
-    "coefficient.cap_share": "share of the power limit, above static power, that a long run may draw",
-}
-"""Coefficient common to all classes -> meaning, used if the class file states none."""
-
 
 def describe_turn(facts: Facts) -> str:
     """Return the first line: the likeliest reversal of two runs, or the constant that moves one run most."""
@@ -105,7 +89,7 @@ def _describe_reversal(facts: Facts) -> str:
         heads = [describe_change(one, facts.runs, has_before=some) for one in likely for some in (True, False)]
         stays = [STAYS(chance=choice.probability, batches=some, **given) for some in (_list_batches(facts), None)]
         lines = [UNLESS(turn=head, **given) for head in heads] or stays
-    return next((one for one in lines if fits(one)), lines[-1]) + "."
+    return finish(lines)
 
 
 def _list_batches(facts: Facts) -> list[str]:
@@ -161,9 +145,8 @@ def _describe_swing(facts: Facts) -> str:
         return STILL(noun=noun, chips=name_all(facts.runs, facts.runs)) + "."
     entries = {one.runs[0]: one.values[facts.asked[0]] for one in facts.of(Entry)}
     value = entries[firsts[0].runs[0]]
-    line = _fill(MOVES, firsts[0], facts.runs, noun=noun, value=show_quantity(value.value, value.unit))
-    short = _fill(MOVES, firsts[0], facts.runs, noun=noun, value="")
-    return (line if fits(line) else short) + "."
+    shown = (show_middle(value), "")
+    return finish([_fill(MOVES, firsts[0], facts.runs, noun=noun, value=one) for one in shown])
 
 
 def describe_swings(facts: Facts) -> dict[str, str]:
@@ -181,18 +164,15 @@ def _name_asked(facts: Facts) -> str:
 
 def _list_firsts(facts: Facts) -> list[Swing]:
     """Return the largest swing of each run."""
-    by_run: dict[int, Swing] = {}
-    for one in facts.of(Swing):
-        by_run.setdefault(one.runs[0], one)
-    return list(by_run.values())
+    return list(first_of_each(facts.of(Swing), lambda one: one.runs[0]).values())
 
 
 def _fill(template: Template, swing: Swing, runs: Mapping[int, Subject], **more: str) -> str:
     ends = [show_value(one.value, one.unit) for one in swing.ends]
-    values = [show_quantity(one.value, one.unit) for one in swing.values]
+    values = [show_middle(one) for one in swing.values]
     return template(
         name=swing.name,
-        chip=name_run(runs[swing.runs[0]]),
+        chip=name_first(runs, swing),
         ends=show_span(*ends) if len(ends) > 1 else "",
         basis=swing.basis,
         values=show_span(values[0], values[-1]),
@@ -212,14 +192,13 @@ def list_reasons(facts: Facts) -> list[str]:
     lines += [NEAREST(turn=describe_change(one, runs)) for one in nearest]
     lines += [NEXT(turn=describe_change(one, runs)) for one in turns[1:] if one.of != turns[0].of][:1]
     shares = facts.of(Share)
-    lines += [measure_next(one, runs) for one in shares if one.axis][:1]
+    lines += [
+        MEASURE(name=one.name, owner=name_owner(one.runs, runs), basis=one.basis, share=one.share)
+        for one in shares
+        if one.axis
+    ][:1]
     sides = [PART(share=one.share, owner=name_owner(one.runs, runs)) for one in shares if not one.axis]
     return [*lines, *([SHARES(parts=sides)] if sides else [])]
-
-
-def measure_next(share: Share, runs: Mapping[int, Subject]) -> str:
-    """Return the constant whose measurement would remove the most uncertainty."""
-    return MEASURE(name=share.name, owner=name_owner(share.runs, runs), basis=share.basis, share=share.share)
 
 
 def describe_odds(facts: Facts) -> str:
@@ -231,7 +210,7 @@ def describe_odds(facts: Facts) -> str:
 
 def _list_ranges(entries: Iterable[Entry], runs: Mapping[int, Subject]) -> list[str]:
     return [
-        RANGE(chip=name_run(runs[one.runs[0]]), range=show_range(value))
+        RANGE(chip=name_first(runs, one), range=show_range(value))
         for one in entries
         for value in one.values.values()
         if value.half_width
@@ -239,8 +218,7 @@ def _list_ranges(entries: Iterable[Entry], runs: Mapping[int, Subject]) -> list[
 
 
 SENSITIVITY_TITLE: Final = Template("effect of each constant on {metric.label}[, {paid}]")
-DRAWN: Final = Template("{metric.label} on {hardware}, {value}{per}")
-PER_MILLION: Final = " per million inferences"
+DRAWN: Final = Template("{metric.label} on {chip}, {value}")
 OPERANDS: Final = Template("{row.word} (operand supply)")
 FROM: Final = Template("from {end}")
 UP_TO: Final = Template("up to {end}")
@@ -252,11 +230,6 @@ SAID: Final = Template(
 NONE: Final = Template("No number moves {noun} on {chip} by a tenth or more")
 STATED: Final = {"measured": "the chip itself", "published": "a document"}
 """Basis -> what a number rests on that was fitted to no measurements."""
-EVIDENCE_NOTES: Final = (
-    "per percent: percent of the result per percent of the number, each number alone",
-    "share: of the uncertainty, from the range of each number, as in `joulemap sensitivity`",
-    "device time and launch time are left out where they are 1, because nothing was fitted; shares count them",
-)
 
 INT8: Final = "int8"
 SUPPLY: Final = f"peak.{INT8}"
@@ -306,12 +279,6 @@ def title(answer: ConstantAnswer, about: Template, **values: Any) -> Title:
     return attrs.evolve(title_runs(answer.scope), about=about(metric=METRIC[answer.metric], paid=answer.paid, **values))
 
 
-def list_meanings(rows: Iterable[Varied]) -> list[str]:
-    """Return a note on each coefficient that has a meaning in its class file, or in all classes."""
-    named = [(row.word, row.meaning or MEANINGS.get(row.constant)) for row in rows if row.kind == "coefficient"]
-    return list(dict.fromkeys(MEANING(word=word, meaning=meaning) for word, meaning in named if meaning))
-
-
 def name_pair(answer: ConstantAnswer, names: Iterable[str]) -> dict[str, Any]:
     """Return the values of slots in commands on chips."""
     pair = [answer.scope.spell(name) for name in names]
@@ -321,11 +288,6 @@ def name_pair(answer: ConstantAnswer, names: Iterable[str]) -> dict[str, Any]:
 def list_moving(answer: SensitivityAnswer, hardware: str) -> list[Sensitivity]:
     """Return the constants of a chip that move the metric."""
     return [row for row in answer.of(hardware) if row.is_moving]
-
-
-def name_work(answer: ConstantAnswer) -> str:
-    """Return the unit of work of the metric, if no title names it; empty otherwise."""
-    return PER_MILLION if METRIC[answer.metric].per == "million inferences" else ""
 
 
 def choose_swings(answer: SensitivityAnswer, *, limit: int, **_: Any) -> Mapping[str, Any]:
@@ -341,8 +303,6 @@ def choose_swings(answer: SensitivityAnswer, *, limit: int, **_: Any) -> Mapping
     first = next((row for row in answer.rows if row.is_moving and answer.can_set(row)), None)
     is_pair, most = len(names) > 1, max(map(len, moving.values()))
     at = f"{first.hardware}:" if first and is_pair else ""
-    still = sum(not row.is_moving for row in answer.rows)
-    capped = (CAPPED(hardware=mark_projected(name, answer.projected)) for name in answer.capped)
     slots = name_pair(answer, names[:2])
     return {
         **slots,
@@ -353,11 +313,8 @@ def choose_swings(answer: SensitivityAnswer, *, limit: int, **_: Any) -> Mapping
         "way": f"--limit {most * len(names)}" if most > 2 * limit else "--details",
         "label": METRIC[answer.metric].label,
         "owner": "*hardware | " if is_pair else "",
-        "notes": [
-            *SWING_NOTES, *capped, *([WITHOUT_EFFECT(count=still)] if still else []), *list_meanings(chosen)
-        ],
         "title": title(answer, SENSITIVITY_TITLE),
-    }  # fmt: skip
+    }
 
 
 def _find_factor(row: Sensitivity) -> float:
@@ -388,22 +345,20 @@ def list_chips(answer: SensitivityAnswer) -> Iterator[tuple[Mapping[str, Any], T
         rows = list_moving(answer, name)
         shown = show_quantity(rows[0].metric_value, metric.unit) if rows else ""
         chip = mark_projected(name, answer.projected)
-        yield {"chip": chip, "value": f"{shown}{name_work(answer)}"}, answer.rows.with_rows(rows)
+        work = " per million inferences" if metric.per == "million inferences" else ""  # no title names it
+        yield {"chip": chip, "value": f"{shown}{work}"}, answer.rows.with_rows(rows)
 
 
 def draw_tornados(answer: SensitivityAnswer) -> Figures:
     """Return a figure for each chip that any constant affects."""
     from joulemap.show.figure.figure import describe_metric
 
-    metric, findings, made = METRIC[answer.metric], describe_swings(answer.facts), []
-    for name in dict.fromkeys(row.hardware for row in answer.rows):
-        rows = answer.of(name)
-        if rows[0].span_fraction:
-            value, per = show_quantity(rows[0].metric_value, metric.unit), name_work(answer)
-            subject = title(answer, DRAWN, hardware=mark_projected(name, answer.projected), value=value, per=per)
-            table = answer.rows.with_rows(rows)
-            made.append(draw_figure(answer.scope, "tornado", table, subject, findings[name], describe_metric(metric)))
-    return tuple(made)
+    texts, findings = describe_metric(METRIC[answer.metric]), describe_swings(answer.facts)
+    return tuple(
+        draw_figure(answer.scope, "tornado", rows, title(answer, DRAWN, **given), findings[rows[0].hardware], texts)
+        for given, rows in list_chips(answer)
+        if rows.rows
+    )
 
 
 SENSITIVITY: Final = Shape(
@@ -443,7 +398,7 @@ SENSITIVITY: Final = Shape(
             table="moving",
             columns="constant | *value | *low | *high | spread | {label} at low metric_low | "
             "{label} at high metric_high | *{label} width span_fraction | *energy_elasticity | "
-            "*latency_elasticity | method | *basis",
+            "*latency_elasticity | method | *basis | meaning",
             lay={
                 "ranked": "span_fraction",
                 "noun": "constants",
@@ -465,7 +420,6 @@ def choose_evidence(answer: EvidenceAnswer, *, repeated: Sequence[str] = (), **_
     return {
         **name_pair(answer, answer.scope.hardware[:1]),
         "precision": precision,
-        "notes": EVIDENCE_NOTES,
         "title": title(answer, EVIDENCE_TITLE),
     }
 

@@ -26,7 +26,6 @@ from joulemap.show.win import (
     COUNTED,
     describe_models,
     describe_parts,
-    describe_wins,
     list_model_reasons,
     list_part_reasons,
 )
@@ -35,11 +34,6 @@ OF_EACH: Final = Template("{metric} of each {part}")
 BEST, AVAILABLE = ("best", "advantage"), "best available"
 MORE_ON: Final = Template("more on {name}")
 ALIKE: Final = Template("{tied_count} tied")
-EXPLAIN: Final = "explain {model} {other} {best} --metric {metric}"
-ANALYZE: Final = "analyze {model} {best} --level subgraph"
-
-SHOWN_WINNERS: Final = 4
-"""Maximum chips that a figure's caption names."""
 
 SHOWN_HARDWARE: Final = 4
 """Maximum chips that the follow-up command compares by subgraph."""
@@ -176,8 +170,8 @@ def choose_parts(answer: ContestAnswer, **_: Any) -> Mapping[str, Any]:
         "title": title_parts(answer),
         "notes": [COUNTED] if answer.facts.of(Win) else [],
         "steps": [
-            *([EXPLAIN] if len(hardware) > 1 else []),
-            *([ANALYZE] if hardware and answer.by == "subgraph" else []),
+            *(["explain {model} {other} {best} --metric {metric}"] if len(hardware) > 1 else []),
+            *(["analyze {model} {best} --level subgraph"] if hardware and answer.by == "subgraph" else []),
         ],
         "model": answer.scope.model,
         "metric": answer.metric,
@@ -206,8 +200,8 @@ def draw_heatmaps(answer: ContestAnswer) -> Figures:
     drawn = []
     for rows in answer.workloads:
         model = rows[0].model if is_several else ""
-        facts = f"{'; '.join([*describe_wins(answer.facts, model)][:SHOWN_WINNERS])}."
-        drawn.append(draw_figure(answer.scope, "heatmap", rows, title_parts(answer, model), facts, texts))
+        told = describe_parts(answer.facts)
+        drawn.append(draw_figure(answer.scope, "heatmap", rows, title_parts(answer, model), told, texts))
     return tuple(drawn)
 
 

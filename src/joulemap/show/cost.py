@@ -8,16 +8,16 @@ from typing import Any, Final
 from joulemap.ask.candidate import find_chip
 from joulemap.ask.cost import PRICE, PRICES, CostAnswer
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Turn
+from joulemap.ask.scope import vary
 from joulemap.domain.metric import TIE_RATIO
 from joulemap.domain.table import Table
 from joulemap.generated.cost import GridFootprint
-from joulemap.physics.record.configuration import BOARD
-from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.show.candidate import (
     ASSUMED,
     BOUND,
     CONFIGURATIONS,
     FACTOR,
+    LIKELIEST,
     LIMIT,
     ask_next,
     describe_limits,
@@ -26,18 +26,18 @@ from joulemap.show.candidate import (
     describe_use,
     draw_candidates,
     is_best,
-    list_terms,
     mark_ranked,
     title_candidates,
 )
-from joulemap.show.choice import NOT_SOLD, fits
+from joulemap.show.caveat import show_middle
+from joulemap.show.choice import finish
 from joulemap.show.page import Figures
-from joulemap.show.present.cell import Number, mark_projected, show, show_chance, show_plain, show_quantity
+from joulemap.show.present.cell import Number, mark_projected, show, show_chance, show_plain
 from joulemap.show.present.document import Grid
 from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.recommend import show_life
 from joulemap.show.run import show_limit
-from joulemap.show.run_name import name_run
+from joulemap.show.run_name import name_first, name_run
 from joulemap.show.shape import Part, Shape, line
 
 CHEAPEST: Final = Template(
@@ -47,7 +47,6 @@ TIED: Final = Template("{verb} {name}: {cost} per million {unit}; {others} may b
 EITHER: Final = Template(
     "{verb} {name} or[ {other}] {rival}: a tie at {cost} per million {unit}[ ({chance} for {name})]"
 )
-LIKELIEST: Final = Template("{head} ({name} likeliest, {chance:chance})")
 OTHERS: Final = Template("{count:n other}")
 ONLY: Final = Template("{verb} {name}: {cost} per million {unit}")
 SERVES: Final = Template("{name} costs {price} and serves {rate:1/s}")
@@ -68,26 +67,10 @@ IN_RENT: Final = "in the rent"
 NO_HOST: Final = "none needed"
 ENERGY_ON: Final = Template("{energy} on {name}")
 CO2_ON: Final = Template("CO2 on {name}")
-NAME: Final = Template("{hardware} ({precision}, batch {batch}[, {runtime}])")
 FIGURES: Final = "throughput_per_s | latency_s | *kwh_per_million | gco2_per_million"
 NAMED: Final = "hardware | *precision | *batch | {runtime}"
 
 LIMITED_NOTE: Final = Template("{limits:list}: {count} left out")
-SCOPE_NOTE: Final = (
-    "the cost covers the item that the price refers to: chip, board or kit. If it is bought, electricity and a host "
-    "are added; a rent includes both. Staff and carbon of manufacturing are not counted"
-)
-BOARD_NOTE: Final = "at the board, energy and carbon exclude the host and the power supply"
-UTILIZATION_NOTE: Final = Template("the energy and rent of idle hours are spread over all {per}s")
-PRICE_NOTE: Final = (
-    "A price is the median over sellers of one kind. The interval is the spread of these prices, or, for a single "
-    "seller, the usual spread of that kind. The interval is widened by a factor of 1.2 for published, "
-    "1.3 for recalled and 2 for assumed prices. "
-    "Two prices of one seller tend to err alike (correlation 0.37, estimated from the offers). A given price is exact. "
-    "The view `offers` lists every offer with its date and source"
-)
-LATENCY_NOTE: Final = "latency is per batch; every inference waits for its whole batch"
-IDLE_NOTE: Final = "idle power defaults to static power, which overestimates it"
 
 
 def describe_answer(answer: CostAnswer) -> str:
@@ -99,20 +82,19 @@ def describe_answer(answer: CostAnswer) -> str:
         price = SELLER_PRICE(kind=answer.seller) if answer.seller else PRICES.get(answer.pay, PRICE)
         return NO_PRICE(price=price)
     head = describe_choice(choices[0], facts)
-    lines = [*_list_longer(head, choices[0], facts), head]
-    is_sold = facts.runs[choices[0].runs[0]].is_available
-    return next((one for one in lines if fits(one)), head) + ("." if is_sold else f"{NOT_SOLD}.")
+    return finish([*_list_longer(head, choices[0], facts), head], facts.runs[choices[0].runs[0]])
 
 
 def describe_choice(choice: Choice, facts: Facts) -> str:
     """Return the clause on the cheapest chip, and how it is paid for."""
-    runs, ways = facts.runs, _find_ways(facts)
+    runs = facts.runs
+    ways = {one.runs[0]: way for one in facts.of(Entry) for way in VERBS if way in one.values}
     name, *others = (name_run(runs[one]) for one in choice.runs[:2])
     verbs = [VERBS[ways[one]] for one in choice.runs[:2]]
     given = {
         "verb": verbs[0][0].capitalize(),
         "name": name,
-        "cost": show_quantity(choice.value.value, choice.value.unit),
+        "cost": show_middle(choice.value),
         "unit": f"{choice.per}s",
         "rival": next(iter(others), ""),
     }
@@ -137,8 +119,8 @@ def _list_longer(head: str, choice: Choice, facts: Facts) -> Iterator[str]:
             name = name_run(facts.runs[one.runs[1]])
             yield BELOW(head=head, volume=spell_count(one.after), unit=f"{choice.per}s", verb=verb, name=name)
     for own in (one for one in facts.of(Caveat) if one.kind == "likelier" and len(choice.tied) > 1):
-        name = name_run(facts.runs[own.runs[0]])
-        yield LIKELIEST(head=head, name=name, chance=own.values["probability"])
+        name = name_first(facts.runs, own)
+        yield LIKELIEST(head=head, name=name, chance=own.values["probability"], own=None)
 
 
 def _is_of(turn: Turn, choice: Choice, facts: Facts) -> bool:
@@ -166,13 +148,15 @@ def list_reasons(facts: Facts) -> list[str]:
 
 def _compare_prices(facts: Facts) -> list[str]:
     """Return a line on what the cheapest two chips cost and serve; empty for one chip."""
-    entries = {one.runs[0]: one.values for one in facts.of(Entry)}
-    pairs = [[entries[one] for one in choice.runs[:2] if one in entries] for choice in facts.of(Choice)[:1]]
+    pair = [run_id for choice in facts.of(Choice)[:1] for run_id in choice.runs[:2]]
     sides = [
-        SERVES(name=name, price=show_quantity(price.value, price.unit), rate=values["throughput"].value)
-        for pair, choice in zip(pairs, facts.of(Choice)[:1], strict=True)
-        for name, values in zip((name_run(facts.runs[one]) for one in choice.runs), pair, strict=False)
-        for price in (values[way] for way in VERBS if way in values)
+        SERVES(
+            name=name_first(facts.runs, one),
+            price=next(show_middle(one.values[way]) for way in VERBS if way in one.values),
+            rate=one.values["throughput"].value,
+        )
+        for one in facts.of(Entry)
+        if one.runs[0] in pair
     ]
     return ["; ".join(sides)] if len(sides) > 1 else []
 
@@ -206,7 +190,7 @@ EVEN: Final = line(
 def describe_beyond(facts: Facts) -> list[str]:
     """Return a line on unavailable hardware that would be cheaper; empty without any."""
     beyond = [one for one in facts.of(Choice)[1:] if one.ratio]
-    return [BEYOND(name=name_run(facts.runs[one.runs[0]]), ratio=one.ratio) for one in beyond]
+    return [BEYOND(name=name_first(facts.runs, one), ratio=one.ratio) for one in beyond]
 
 
 def describe_limits_kept(answer: CostAnswer) -> list[str]:
@@ -217,19 +201,11 @@ def describe_limits_kept(answer: CostAnswer) -> list[str]:
 
 
 def list_notes(answer: CostAnswer) -> list[str]:
-    """Return notes on limits, chips that are not ranked, and what costs and prices cover."""
-    has_static = any(row.idle_quantity == "static_power" for row in answer.shown)
+    """Return notes on limits and on chips that are not ranked."""
     return [
         *describe_limits_kept(answer),
         *describe_beyond(answer.facts),
         *describe_unranked(answer, answer.unranked),
-        SCOPE_NOTE,
-        *([BOARD_NOTE] if BOARD in answer.scope.boundaries else []),
-        UTILIZATION_NOTE(per=answer.per),
-        PRICE_NOTE,
-        LATENCY_NOTE,
-        *([IDLE_NOTE] if has_static else []),
-        *list_terms(answer),
     ]
 
 
@@ -256,18 +232,11 @@ def choose(answer: CostAnswer, *, repeated: Sequence[str], **_: Any) -> Mapping[
     """Return the values of slots in the texts of parts, the title and the follow-up commands."""
     use = describe_use(answer.assumptions, answer.pay, answer.kind)
     about = ABOUT(unit=f"{answer.per}s", limits=describe_limits(answer.limits, BOUND), use=use)
-    drawn, hidden = {row.run_id: row for row in answer.grid}, answer.projected
-    chips = {run: mark_projected(find_chip(row), hidden) for run, row in drawn.items()}
+    drawn, varied = {row.run_id: row for row in answer.grid}, vary(answer.grid)
     names = {
-        run: NAME(
-            row,
-            hardware=mark_projected(row.hardware, hidden),
-            runtime="" if row.runtime == USUAL_RUNTIME else row.runtime,
-        )
-        for run, row in drawn.items()
+        run: " ".join((mark_projected(row.hardware, answer.projected), *varied[run])) for run, row in drawn.items()
     }
-    short = chips if len({*chips.values()}) == len(chips) else names
-    energies = [ENERGY_ON(energy=show(row.kwh_per_million, "", "kWh"), name=short[run]) for run, row in drawn.items()]
+    energies = [ENERGY_ON(energy=show(row.kwh_per_million, "", "kWh"), name=names[run]) for run, row in drawn.items()]
     best = answer.best or next((row for row in answer.rows if row.status != "unsupported"), None)
     rivals = [answer.best, *answer.likely[:1]] if answer.best is not None else []
     return {

@@ -18,7 +18,7 @@ ADVICE: Final = (
 )
 
 
-def lay_findings(answer: AuditAnswer, *_: Any, **__: Any) -> tuple[Block, ...]:
+def lay_findings(answer: AuditAnswer, _: Any) -> tuple[Block, ...]:
     """Return the broken rules with advice, or a line that there is none."""
     columns = "rule | run_id run_id | workload workload_id | location | expected | found"
     return lay_rows(answer, answer.findings, columns), Text(ADVICE if answer.findings else SOUND)
@@ -43,7 +43,7 @@ PAGES: Final = {
         csv="content",
     ),
     AuditAnswer: Sheet(
-        parts=(Part(table="tables", draw=lay_findings),),
+        parts=(Part(table="tables", make=lay_findings),),
         csv="findings",
     ),
 }

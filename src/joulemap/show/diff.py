@@ -11,6 +11,7 @@ import attrs
 
 from joulemap.ask.diff import METRICS, DiffAnswer, DifferenceAnswer, is_above
 from joulemap.ask.fact import Caveat, Change, Facts, Limit, Refusal, Term
+from joulemap.domain.table import Table
 from joulemap.generated.diff import VersionFigure
 from joulemap.show.caveat import RANGES, describe_caveat
 from joulemap.show.choice import MOST_WHY
@@ -54,10 +55,8 @@ BEFORE, AFTER = "the old version", "the new version"
 """Names of versions whose own names are too long for a sentence."""
 MOST_NAME: Final = 24
 """Maximum characters of a version's name in a sentence."""
-NO_CHIP: Final = "no chip runs either version"
 RANGE: Final = Template("{low} to {high} %")
 ALL: Final = Template("all {count} chips")
-BOTH: Final = "both chips"
 
 NOUNS: Final = {"energy": "energy", "latency": "time"}
 CLAUSE: Final = Template("{span} % {direction} {noun}")
@@ -106,7 +105,11 @@ def describe_versions(facts: Facts, before: str = BEFORE, after: str = AFTER) ->
     elif lost and limits:
         line = DOES_NOT_RUN(line=lost[0])
     else:
-        line = _describe_changes(facts, before, after) if facts.of(Change) else "; ".join(lost) or NO_CHIP
+        line = (
+            _describe_changes(facts, before, after)
+            if facts.of(Change)
+            else "; ".join(lost) or "no chip runs either version"
+        )
     return f"{line[0].upper()}{line[1:]}."
 
 
@@ -147,7 +150,8 @@ def _read(change: Change, name: str) -> float:
 def _describe_changes(facts: Facts, before: str = BEFORE, after: str = AFTER) -> str:
     """Return the version to take, with the changes of energy and time over all chips."""
     before, after = (word if len(name) > MOST_NAME else name for name, word in ((before, BEFORE), (after, AFTER)))
-    changes, where = facts.of(Change), _name_place(_name_chips(facts))
+    changes = facts.of(Change)
+    where = _name_place(name_all(facts.runs, (one.runs[1] for one in changes)))
     metrics = dict.fromkeys(one.metric for one in changes)
     if all(one.before == one.after for one in changes):
         return EQUAL(metrics=list(metrics), where=where)
@@ -167,7 +171,7 @@ def _describe_changes(facts: Facts, before: str = BEFORE, after: str = AFTER) ->
 
 
 def _name_place(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else BOTH if len(names) == 2 else ALL(count=len(names))
+    return names[0] if len(names) == 1 else "both chips" if len(names) == 2 else ALL(count=len(names))
 
 
 def _describe_metric(metric: str, changes: Sequence[Change]) -> str:
@@ -206,11 +210,6 @@ def list_reasons(facts: Facts) -> list[str]:
         lines.append(KEPT(limits=[KEPT_LIMIT(metric=one.metric, limit=show_change(one.bound.value)) for one in limits]))
     lines += [] if is_lost_first else _list_lost(facts)
     return [*lines, *_describe_terms(facts)][:MOST_WHY]
-
-
-def _name_chips(facts: Facts) -> list[str]:
-    """Return the names of the chips that run both versions."""
-    return name_all(facts.runs, (one.runs[1] for one in facts.of(Change)))
 
 
 def _describe_terms(facts: Facts) -> Iterator[str]:
@@ -280,21 +279,6 @@ def list_failures(facts: Facts) -> list[str]:
 TITLE: Final = Template("{before} -> {after}[ on {name}], batch {batches:and}, {precisions:list}[, {runtimes:list}]")
 MORE, LESS = "more", "less"
 VERDICTS: Final = {"above": "FAILS ({limit})", "below": "kept ({limit})", "unsure": "not significant ({limit})"}
-OF_CHIP: Final = {"above": "FAILS: {metrics}", "unsure": "not significant: {metrics}"}
-METRIC_COLUMNS: Final = "*metric | value_a | value_b | *change_fraction | *low_fraction? | *limit allowed?"
-"""Columns of one chip, with a row per metric."""
-
-STEP: Final = "db diff {run_a} {run_b}"
-
-NOTES: Final = (
-    "change: after / before - 1; range: its 80 % interval; significant: the interval excludes zero",
-    "share: of the sum of all changes of energy without their signs; negative if it works against the whole",
-    "both versions share the errors of identical kernels, of the chip and of its class, and part of the errors of "
-    "kernels of similar size; only the other errors make the change uncertain",
-    "changes of single subgraphs have no interval here: these intervals are computed for whole models",
-    "memory is counted, so it is exact; cost is per million inferences, rented where a rental price is known, else "
-    "bought, with the same price before and after",
-)
 
 
 def choose(answer: DiffAnswer, **_: Any) -> Mapping[str, Any]:
@@ -307,10 +291,12 @@ def choose(answer: DiffAnswer, **_: Any) -> Mapping[str, Any]:
     values = {"before": answer.before, "after": answer.after, "name": only, **list_settings(answer.scope)}
     return {
         "title": Title(form=TITLE, values=values),
-        "shown": ["chips" if len(chips) > 1 else "metrics"],
-        "omitted": ["metrics"] if len(chips) > 1 else ["chips", "changed"],
+        "shown": ["chips" if len(chips) > 1 else "changed"],
+        "omitted": [] if len(chips) > 1 else ["chips"],
+        "head": "Before and after" if len(chips) > 1 else "",
+        "owner": "hardware | " if len(chips) > 1 else "",
         "row": first,
-        "steps": [STEP] if first is not None else [],
+        "steps": ["db diff {run_a} {run_b}"] if first is not None else [],
     }
 
 
@@ -320,10 +306,9 @@ def list_parts(answer: DiffAnswer) -> Iterator[tuple[Mapping[str, Any], Any]]:
         yield {"hardware": name, "name": mark_projected(name, answer.projected)}, answer.subgraphs[name]
 
 
-def list_chips(answer: DiffAnswer) -> list[tuple[Mapping[str, Any], Any]]:
-    """Return a row per chip that runs both versions."""
-    rows = answer.changed
-    return [({}, rows.with_rows(row for row in rows if row.metric == METRICS[0]))]
+def list_energies(answer: DiffAnswer) -> Table[VersionFigure]:
+    """Return the row on energy of each chip that runs both versions."""
+    return answer.changed.with_rows(row for row in answer.changed if row.metric == "energy")
 
 
 def show_metrics(answer: DiffAnswer) -> Mapping[str, Any]:
@@ -356,10 +341,9 @@ def show_chips(answer: DiffAnswer) -> Mapping[str, Any]:
 
 
 def _judge_chip(answer: DiffAnswer, chip: VersionFigure, rows: Mapping[tuple[str, str], VersionFigure]) -> str:
-    """Return the metrics of a chip that fail, and those that might; empty without a limit."""
+    """Return the verdicts on a chip's metrics that fail, or might; empty without a limit."""
     known = [rows[chip.hardware, metric] for metric in answer.allowed if (chip.hardware, metric) in rows]
-    groups = {verdict: [one.metric for one in known if _compare(answer, one) == verdict] for verdict in OF_CHIP}
-    shown = [OF_CHIP[verdict].format(metrics=", ".join(names)) for verdict, names in groups.items() if names]
+    shown = [f"{one.metric} {_judge(answer, one)}" for one in known if _compare(answer, one) != "below"]
     return "; ".join(shown) or ("kept" if known else "")
 
 
@@ -385,16 +369,6 @@ def _picture(grid: Grid, after: str, changes: Iterable[float | None]) -> Grid:
     return attrs.evolve(grid, pictures=(picture,))
 
 
-def draw_metrics(answer: DiffAnswer, grid: Grid, *_: Any, **__: Any) -> Grid:
-    """Return the metrics of one chip with a picture of their changes."""
-    return _picture(grid, "change", (row.change_fraction for row in answer.changed))
-
-
-def draw_chips(answer: DiffAnswer, grid: Grid, *_: Any, **__: Any) -> Grid:
-    """Return the chips with a picture of the changes of their energy."""
-    return _picture(grid, "energy", (row.change_fraction for row in answer.changed if row.metric == "energy"))
-
-
 def draw_parts(answer: DiffAnswer, grid: Grid, limit: int, *, hardware: str, **_: Any) -> Grid:
     """Return the subgraphs of a chip with a picture of the changes of their energy."""
     rows = answer.subgraphs[hardware].rows[:limit]
@@ -405,7 +379,6 @@ VERSIONS: Final = Shape(
     opening=lambda answer: describe_versions(answer.facts, answer.before, answer.after),
     why=list_reasons,
     trust=describe_shared,
-    notes=lambda _: NOTES,
     choices=choose,
     words=lambda answer: {"failures": tuple(list_failures(answer.facts))},
     csv="rows",
@@ -413,29 +386,23 @@ VERSIONS: Final = Shape(
     parts=(
         Part(
             table="chips",
-            divide=list_chips,
+            divide=lambda answer: [({}, list_energies(answer))],
             columns="hardware | energy energy_change | energy_range? | latency latency_change | latency_range? | "
             "memory memory_change? | cost cost_change? | limits verdicts?",
             lay={"keep": "verdicts latency_change memory_change cost_change", "ranked": "energy_change energy_range"},
             cells=show_chips,
-            draw=draw_chips,
+            make=lambda answer, grid: _picture(grid, "energy", (row.change_fraction for row in list_energies(answer))),
             counts_left_out=True,
         ),
         Part(
-            table="metrics",
-            rows="changed",
-            columns=METRIC_COLUMNS,
-            lay={"ranked": "change_fraction"},
-            cells=show_metrics,
-            draw=draw_metrics,
-            counts_left_out=True,
-        ),
-        Part(
-            title="Before and after",
+            title="{head}",
             table="changed",
-            columns=f"hardware | {METRIC_COLUMNS}",
+            rows="changed",
+            columns="{owner}*metric | value_a | value_b | *change_fraction | *low_fraction? | *limit allowed?",
             lay={"ranked": "change_fraction"},
             cells=show_metrics,
+            make=lambda answer, grid: _picture(grid, "change", (row.change_fraction for row in answer.changed)),
+            counts_left_out=True,
         ),
         Part(
             title="Subgraphs that differ on {name}",
@@ -457,40 +424,21 @@ VERSIONS: Final = Shape(
 )
 
 RUNS_TITLE: Final = Template("Run A {a} and run B {b}")
-REFUSED: Final = "A run was refused, so there is no energy to compare."
-NONE_DIFFERS: Final = "No {noun} differs."
 MOVED: Final = Template(
     "energies per action and static power moved {moved:#} fJ in total; other constants act through counts and time"
 )
 
 
-def list_differing(answer: DifferenceAnswer, table: str) -> list[tuple[Mapping[str, Any], Any]]:
-    """Return the rows of a table with its title; no title without rows."""
-    rows = getattr(answer, table)
-    return [({"title": f"{table.capitalize()} that differ" if rows else ""}, rows)]
-
-
-def draw_differing(answer: DifferenceAnswer, grid: Grid, *_: Any, table: str, **__: Any) -> list[Block]:
-    """Return the rows that differ, or that none does; with the energy difference that constants cause."""
-    if not getattr(answer, table):
-        return [Text(NONE_DIFFERS.format(noun=table[:-1]))]
-    moved = sum(row.moved_fj for row in answer.constants if row.moved_fj is not None)
-    return [grid, *([Text(MOVED(moved=moved))] if table == "constants" else [])]
-
-
-def list_delays(answer: DifferenceAnswer) -> list[tuple[Mapping[str, Any], Any]]:
-    """Return the terms of the latency; none if a run was refused."""
-    return [] if answer.delays is None else [({}, answer.delays)]
-
-
-def draw_delays(answer: DifferenceAnswer, _rows: Any, limit: int, **_: Any) -> list[Block]:
+def draw_delays(answer: DifferenceAnswer, rows: Any, limit: int, **_: Any) -> list[Block]:
     """Return the terms of the latency difference with their proof."""
     pair = answer.explanation
-    if pair is None or answer.delays is None:
-        return []
-    terms = (row.difference_exact for row in answer.delays)
-    proof = prove_terms(pair, terms, pair.total.latency_difference_fs, EXACT_UNITS["latency"])
-    return [*lay_terms(answer.delays, limit), *([proof] if answer.delays.rows else [])]
+    if pair is None or not rows.rows:
+        return lay_terms(rows, limit)
+    terms = (row.difference_exact for row in rows)
+    return [
+        *lay_terms(rows, limit),
+        prove_terms(pair, terms, pair.total.latency_difference_fs, EXACT_UNITS["latency"]),
+    ]
 
 
 class RunsSheet(Sheet):
@@ -501,13 +449,12 @@ class RunsSheet(Sheet):
         whole = super().document(answer, limit=limit, **chosen)
         if answer.explanation is None:
             return whole
-        constants, *delays = whole.details
         explained: Document = answer.explanation.document(limit=limit or self.limit)
         return attrs.evolve(
             explained,
             title=whole.title,
             sections=(*explained.sections, *whole.sections),
-            details=(constants, *explained.details, *delays),
+            details=(*whole.details, *explained.details),
             steps=(),
             data={**answer.data(), **list_facts(answer.explanation.facts)},
             table=whole.table,
@@ -517,21 +464,20 @@ class RunsSheet(Sheet):
 
 RUNS: Final = RunsSheet(
     title=lambda answer: RUNS_TITLE(a=answer.scope.run_ids[0], b=answer.scope.run_ids[-1]),
-    first=lambda answer: REFUSED if answer.explanation is None else answer.explanation.headline(),
+    first=lambda answer: (
+        answer.explanation.headline() if answer.explanation else "A run was refused, so there is no energy to compare."
+    ),
     csv="constants",
     limit=20,
     parts=(
         Part(
-            title="{title}",
+            title="Settings that differ",
             table="settings",
-            divide=partial(list_differing, table="settings"),
             columns="setting | value_a | value_b",
-            draw=draw_differing,
         ),
         Part(
-            title="{title}",
+            title="Constants that differ",
             table="constants",
-            divide=partial(list_differing, table="constants"),
             columns="constant | value_a | value_b | unit | ratio | moved_j | basis_b | source_b",
             lay={
                 "noun": "constants",
@@ -539,10 +485,14 @@ RUNS: Final = RunsSheet(
                 "value_a": lambda row: show(row.value_a, "value"),
                 "value_b": lambda row: show(row.value_b, "value"),
             },
-            draw=draw_differing,
+            make=lambda answer, grid: (grid, Text(MOVED(moved=sum(row.moved_fj or 0 for row in answer.constants)))),
             is_long=True,
         ),
-        Part(title="Terms of the latency", table="delays", divide=list_delays, draw=draw_delays),
+        Part(
+            title="Terms of the latency",
+            table="delays",
+            draw=draw_delays,
+        ),
     ),
 )
 

@@ -11,7 +11,7 @@ from joulemap.ask.edp import EdpAnswer
 from joulemap.domain.settings import ModelDivision
 from joulemap.generated.edp import EdpComparison
 from joulemap.show.layout import lay_across
-from joulemap.show.page import Drawings, Figures, draw_figure, sketch
+from joulemap.show.page import Figures, draw_figure, sketch
 from joulemap.show.part import describe_ranges
 from joulemap.show.present.cell import Number, mark_projected
 from joulemap.show.present.document import Grid
@@ -93,11 +93,6 @@ def draw(answer: EdpAnswer) -> Figures:
     return (draw_figure(answer.scope, "edp", answer.subgraphs, title, told, {"part": "subgraph"}),)
 
 
-def sketch_parts(answer: EdpAnswer, by: str) -> Drawings:
-    """Return a text drawing of the shares of subgraphs, or of operators if these are shown."""
-    return (sketch("edp", answer.operators, {"part": by}),) if by == "operator" else draw(answer)
-
-
 EDP: Final = Shape(
     first=line(
         "{run} has an energy x delay of {edp}[: start at the top, {count} of {total} subgraphs make {share:%} of it]",
@@ -115,7 +110,7 @@ EDP: Final = Shape(
     csv="{by}s",
     choices=choose,
     draw=draw,
-    sketch=sketch_parts,
+    sketch=lambda answer, by: (sketch("edp", answer.operators, {"part": by}),) if by == "operator" else draw(answer),
     steps=(
         "edp {model} {hardware} --level {other}",
         "analyze {model} {hardware} --level {other}",

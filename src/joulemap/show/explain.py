@@ -14,13 +14,8 @@ from joulemap.domain.settings import BATCHES, DifferenceDivision
 from joulemap.show.page import Figures
 from joulemap.show.pair import (
     DIVISIONS,
-    EXACT_UNITS,
-    choose_shares,
-    lay_categories,
+    choose_share,
     name_pair,
-    prove_energies,
-    prove_metric,
-    prove_terms,
 )
 from joulemap.show.present.document import Lines
 from joulemap.show.present.template import Template, join_clauses
@@ -32,10 +27,8 @@ from joulemap.show.title import Title, bind
 ABOUT: Final = Template("{quantity} of {a} (A) and {b} (B)")
 OF_PART: Final = Template("subgraph {part}")
 BY_SUBGRAPH: Final = "explain {model} {a} {b}[ --metric {metric}] --level subgraph"
-INTO_SUBGRAPH: Final = "explain {model} {a} {b}[ --metric {metric}] --subgraph {part}"
 INTO_ACTIONS: Final = "analyze {{model}} {{{one}}} --level subgraph --subgraph {{part}} --by action"
 SWEEP: Final = "sweep {model} --hardware {a},{b} --batch {batches} --level crossing"
-FLIP: Final = "flip {model} {a} {b}[ --metric {metric}]"
 
 LIKELY: Final = 0.95
 """Probability of the winner below which the first follow-up command is `flip`."""
@@ -45,12 +38,6 @@ OF_SERVED: Final = {"logits", "communication"}
 
 OF_LANGUAGE: Final = {"attention", "cache", "experts", *OF_SERVED}
 """Purposes of work that occur only in language models."""
-
-NAMED: Final = 4
-"""Maximum categories with a row each on a screen; the others share one."""
-
-LEAST_NAMED: Final = 0.02
-"""Minimum share of all differences of a category with a row of its own on a screen."""
 
 TABLES: Final[Mapping[DifferenceDivision, str]] = {
     "category": "categories",
@@ -84,12 +71,11 @@ def choose(
     by = "action" if is_memory and by == "category" else by
     terms = "terms" if answer.metric_terms is None else "metric_terms"
     table = TABLES.get(by, terms)
-    shares = choose_shares(answer)
-    shown = ["brief"] if by == "category" else [table, "traffic"] if is_memory else [table]
+    share = choose_share(answer)
+    shown = [table, "traffic"] if is_memory else [table]
     omitted = {
-        "brief",
         "metric_terms" if terms == "terms" else "terms",
-        *(() if metric in ("energy", "edp") else ("roles", "effects")),
+        *(() if metric in ("energy", "edp") else ("roles",)),
         *(() if OF_LANGUAGE & purposes else ("purposes",)),
     }
     quantity = "bytes moved off chip" if is_memory else METRIC[metric].label
@@ -101,28 +87,14 @@ def choose(
         "alone": "" if is_memory else table,  # its columns say what it is, and the notes that it is exact
         "is_alone": not is_memory,
         "has_reasons": by in ("category", "purpose") or is_memory,  # other divisions are the reasons
-        "notes": [*list_ways(answer.facts), *([] if is_memory else _prove_alone(answer, by))],
+        "notes": list_ways(answer.facts),
         "spent": METRIC["energy" if is_memory else metric].label.capitalize(),
         "quantity": quantity.capitalize(),
         "mostly": "largest_action " if metric == "energy" else "",
-        **shares,
-        "star_share": f"*{shares['share']}" if shares["share"] else "",
+        "share": share,
+        "purpose_share": share and f"share of {'time' if metric == 'latency' else 'energy'} share_fraction",
         **_choose_steps(answer, repeated),
     }
-
-
-def _prove_alone(answer: ExplainAnswer, by: DifferenceDivision) -> list[str]:
-    """Return the check that the rows of the only shown table sum to the difference; empty for subgraphs."""
-    if by == "category":
-        return [prove_metric(answer, "rows of the table").text]
-    if by == "purpose" and answer.metric != "edp":
-        name = "latency_difference_fs" if answer.metric == "latency" else "energy_difference_fj"
-        terms = (getattr(row, name) for row in answer.purposes)
-        unit = EXACT_UNITS[answer.metric]
-        return [prove_terms(answer, terms, answer.difference_exact, unit, "rows of the table").text]
-    if by == "action" and answer.metric_terms is not None:
-        return [prove_metric(answer).text] if answer.metric_terms else []
-    return [prove_energies(answer, getattr(answer, TABLES.get(by, "terms"))).text] if by in ("role", "action") else []
 
 
 def _choose_steps(answer: ExplainAnswer, repeated: Sequence[str]) -> dict[str, Any]:
@@ -140,21 +112,16 @@ def _choose_steps(answer: ExplainAnswer, repeated: Sequence[str]) -> dict[str, A
         if answer.metric != "memory" and subgraphs.rows:
             part = subgraphs[0].name
             leads = len(subgraphs) > 1 and (subgraphs[0].share_fraction or 0.0) >= LEADING
-            steps.insert(0 if leads else 1, INTO_SUBGRAPH)
+            steps.insert(0 if leads else 1, "explain {model} {a} {b}[ --metric {metric}] --subgraph {part}")
         if is_pair and not {"--batch", "--input", "--calibration", "--boundary"} & set(repeated):
             first = next(iter(answer.categories), None)  # a larger batch spreads only static power and fixed time
             waits = first is not None and (first.quantity, first.category) in (("energy", "static"), ("time", "launch"))
             steps.insert(0 if waits else len(steps), SWEEP)
         is_close = is_pair and answer.probability is not None and answer.probability < LIKELY
         if is_close and answer.scope.can_flip(total.hardware_a, total.hardware_b):
-            steps.insert(0, FLIP)
+            steps.insert(0, "flip {model} {a} {b}[ --metric {metric}]")
     named = {"a": pair[0], "b": pair[1], "part": part, "batches": ",".join(map(str, BATCHES))}
     return {"steps": steps, "row": total, **named, "metric": "" if answer.metric == "energy" else answer.metric}
-
-
-def list_sentences(answer: ExplainAnswer) -> list[str]:
-    """Return the decision and its reasons."""
-    return [describe_difference(answer.facts), *list_reasons(answer.facts)]
 
 
 def draw(answer: ExplainAnswer) -> Figures:
@@ -162,7 +129,8 @@ def draw(answer: ExplainAnswer) -> Figures:
     from joulemap.show.waterfall import draw_waterfall
 
     subject = bind(title(answer), find_conditions(answer.scope))
-    return (draw_waterfall(answer, subject, join_clauses(list_sentences(answer))),)
+    told = join_clauses([describe_difference(answer.facts), *list_reasons(answer.facts)])
+    return (draw_waterfall(answer, subject, told),)
 
 
 EXPLAIN: Final = Shape(
@@ -170,24 +138,17 @@ EXPLAIN: Final = Shape(
     why=list_reasons,
     trust=describe_ranges,
     choices=choose,
-    words=lambda answer: {"sentences": list_sentences(answer)},
     draw=draw,
     csv="{csv}",
     limit=5,
     parts=(
-        Part(
-            table="brief",
-            rows="categories",
-            draw=lambda answer, *_, **__: lay_categories(answer, most=NAMED, least=LEAST_NAMED),
-            is_brief=True,
-        ),
-        *DIVISIONS[:1],
+        *DIVISIONS[:2],
         Part(
             title="How these classes work",
             table="notes",
-            draw=lambda answer, *_, **__: Lines(map(CLASS_NOTE, answer.notes)),
+            make=lambda answer, _: Lines(map(CLASS_NOTE, answer.notes)),
         ),
-        *DIVISIONS[1:],
+        *DIVISIONS[2:],
     ),
 )
 

@@ -17,10 +17,8 @@ from joulemap.show.constant import (
     BOTH,
     DIGITS,
     FEWEST,
-    SPREADS,
     describe_odds,
     describe_turn,
-    list_meanings,
     list_reasons,
     name_pair,
     show_field,
@@ -34,18 +32,11 @@ from joulemap.show.present.document import Grid
 from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.shape import Part, Shape
 
-REVERSAL_NOTES: Final = (
-    "each constant is varied alone, between 1/100 and 100 times its value; static power only up to the power limit",
-    "chance: probability that the constant is wrong by this much in this direction. The total error is taken "
-    "from similar predictions and divided among constants by their share of the uncertainty",
-    f"share of uncertainty: {SPREADS}; constants are independent, and a constant of both chips counts once",
-)
 SAME_ORDER: Final = Template("the order is the same at batch {first} to {last}")
 
 FLIP_TITLE: Final = Template("constants that would reverse the {metric.label} ranking of {a} (A) and {b} (B)[, {paid}]")
 DRAWN_PAIR: Final = Template("{metric.label} of A {a} and B {b}")
 NOT_BELOW: Final = Template("none up to {limit}")
-NEVER: Final = "none"
 FIRST: Final = 4
 """Places of the table of reversals that only the likeliest use."""
 
@@ -85,7 +76,7 @@ def choose_reversals(answer: FlipAnswer, *, limit: int, **_: Any) -> Mapping[str
         "setting": setting if is_first else "",
         "later": "" if is_first else setting,
         "chosen": answer.rows.with_rows(chosen),
-        "notes": [*REVERSAL_NOTES, *same, *list_meanings(chosen)],
+        "notes": same,
         "title": title(answer, FLIP_TITLE, **mark_pair(answer)),
     }
 
@@ -127,7 +118,7 @@ def show_break_even(answer: FlipAnswer, row: Flip) -> str:
     if row.constant == STATIC:
         limits_w = dict(zip("AB", answer.limits_w, strict=True))
         return Remark(NOT_BELOW(limit=show_constant(limits_w.get(row.side, min(answer.limits_w)), "W")))
-    return NEVER
+    return "none"
 
 
 def show_factor(row: Flip) -> str:
@@ -160,7 +151,6 @@ REVERSED: Final = {"flip_ratio": show_factor, "likelihood": Template("{likelihoo
 FLIP: Final = Shape(
     first=describe_turn,
     why=list_reasons,
-    words=lambda answer: {"sentences": list_sentences(answer.facts)},
     trust=describe_odds,
     csv="rows",
     choices=choose_reversals,

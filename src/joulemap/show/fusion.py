@@ -7,23 +7,23 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.ask.fact import Change, Entry, Facts, Quantity, Term, Value
+from joulemap.ask.fact import Change, Facts, Quantity, Term, Value
 from joulemap.ask.fusion import FusionAnswer
 from joulemap.domain.settings import FusionDivision
 from joulemap.domain.table import Table
 from joulemap.generated.fusion import FusionTotal
 from joulemap.physics.record.runtime import RUNTIME, USUAL_RUNTIME
-from joulemap.show.caveat import RANGES
 from joulemap.show.choice import MOST_WHY
 from joulemap.show.layout import lay_facts
-from joulemap.show.part import SPAN
-from joulemap.show.present.cell import show_ends, show_quantity, show_signed
-from joulemap.show.present.document import Block, Grid, Text
+from joulemap.show.part import describe_ranges
+from joulemap.show.present.cell import show_quantity, show_signed
+from joulemap.show.present.document import Block, Grid
 from joulemap.show.present.picture import Picture, PictureKind
 from joulemap.show.present.template import Template
 from joulemap.show.run import prove, title_run
 from joulemap.show.run_name import name_run
 from joulemap.show.shape import Part, Shape
+from joulemap.system.group import group
 
 COLUMNS: Final[Mapping[FusionDivision, str]] = {
     "pattern": "fusion_pattern | subgraph_count",
@@ -50,20 +50,6 @@ DRAWN: Final = ("energy", "latency", "edp", "dram", "moved")
 """Quantities of the lines after the first whose saved shares are drawn."""
 
 RUNTIMES: Final = Template("{fused} against {separate}")
-EDP_SUM: Final = (
-    "EDP saved: (dE x (T + T') + dT x (E + E')) / 2, where a part saves dE and dT, and the run takes E and T fused, E' "
-    "and T' separate; the parts sum to the saving of the run"
-)
-ORDER: Final = (
-    "most energy x delay saved first; shares of energy and time refer to the separate operators of the row, shares "
-    "of EDP to those of the run"
-)
-SEPARATE: Final = Template("separate: every operator is a separate kernel, without host cost (runtime {runtime})")
-LAUNCHED: Final = Template(
-    "{runtime} fuses nothing: every operator is a separate kernel, launched by the host; that run is compared with the "
-    "same one in fused"
-)
-GRAPH: Final = "graph fuses nothing; that run is compared with the same run in fused"
 PASSES: Final = Template(
     "extra passes ({passed_count} of {subgraph_count} fused kernels): operators after a library's GEMM run in a "
     "separate pass, which reads and writes the result again"
@@ -90,7 +76,6 @@ SHARE: Final = Template("{share:%} of the {noun}")
 KERNELS: Final = Template("{after} kernels replace {before} separate ones")
 NOT_FUSED: Final = Template("Nothing is fused on {name}: {subgraphs} is one kernel in every runtime")
 EACH_OF: Final = Template("each of the {count} subgraphs")
-ONLY: Final = "the only subgraph"
 NOUNS: Final[Mapping[str, str]] = {"energy": "energy", "latency": "time"}
 
 LARGEST: Final = Template("{name} saves most: {amounts:and}")
@@ -101,11 +86,8 @@ TAKES, TAKE = "takes", "take"
 SAME_SIGN: Final = Template("{amounts:and} {direction}")
 MIXED: Final = Template("{first} more, {second} less")
 BYTES: Final = Template("[{inside:%} of moved bytes stay inside kernels; ]off-chip traffic {change}")
-SAME_BYTES: Final = "is the same"
 FEWER_BYTES: Final = Template("falls by {amount}[ ({share:%})]")
 MORE_BYTES: Final = Template("rises by {amount}[ ({share:%})]")
-
-RANGES_OF: Final = Template("{ranges} of the fused run: {spans:list}")
 
 CAUSES: Final[Mapping[str, Template]] = {
     "passed": Template("passes after GEMMs"),
@@ -127,7 +109,7 @@ def describe_saving(facts: Facts) -> str:
     name = name_run(facts.runs[kernels.runs[1]])
     if not kernels.values["fused_subgraphs"]:
         count = kernels.values["subgraphs"]
-        return NOT_FUSED(name=name, subgraphs=ONLY if count == 1 else EACH_OF(count=count)) + "."
+        return NOT_FUSED(name=name, subgraphs="the only subgraph" if count == 1 else EACH_OF(count=count)) + "."
     saved = {NOUNS[metric]: _find_share(changes[metric]) for metric in facts.asked}
     gains = [SHARE(share=share, noun=noun) for noun, share in saved.items() if share >= LEAST_SHARE]
     costs = [SHARE(share=-share, noun=noun) for noun, share in saved.items() if share <= -LEAST_SHARE]
@@ -157,9 +139,7 @@ def list_reasons(facts: Facts) -> list[str]:
 
 def _describe_largest(terms: Iterable[Term]) -> list[str]:
     """Return a line on the pattern that saves most energy x delay, if there are several."""
-    patterns: dict[str, list[Term]] = {}
-    for one in terms:
-        patterns.setdefault(one.name, []).append(one)
+    patterns = group(terms, lambda one: one.name)
     name, own = next(iter(patterns.items()))
     saved = [one for one in own if one.difference.value < 0.0]
     if len(patterns) < 2 or not saved:
@@ -170,11 +150,8 @@ def _describe_largest(terms: Iterable[Term]) -> list[str]:
 
 def _list_groups(facts: Facts, part: str) -> list[str]:
     """Return a line per cause of the changes of fused or of unfused subgraphs, in the order of the facts."""
-    groups: dict[str, list[Change]] = {}
-    for one in facts.of(Change):
-        if one.values.get("part") == part:
-            groups.setdefault(one.cause, []).append(one)
-    return [_describe_group(part, own) for own in groups.values()]
+    own = (one for one in facts.of(Change) if one.values.get("part") == part)
+    return [_describe_group(part, alike) for alike in group(own, lambda one: one.cause).values()]
 
 
 def _describe_group(part: str, changes: list[Change]) -> str:
@@ -209,25 +186,13 @@ def _describe_bytes(moved: Change, traffic: Change) -> list[str]:
     if inside < LEAST_SHARE and share < LEAST_SHARE:
         return []
     given = {"amount": show_quantity(abs(saved), "B"), "share": share if share >= LEAST_SHARE else None}
-    change = SAME_BYTES if not saved else (FEWER_BYTES if saved > 0.0 else MORE_BYTES)(**given)
+    change = "is the same" if not saved else (FEWER_BYTES if saved > 0.0 else MORE_BYTES)(**given)
     return [BYTES(inside=inside if inside >= LEAST_SHARE else None, change=change)]
 
 
-def describe_ranges(facts: Facts) -> str:
-    """Return the ranges of energy and time of the fused run; empty without ranges."""
-    values = facts.of(Entry)[0].values
-    ends = {name: show_ends(values[name].value, values[name].unit, values[name].half_width) for name in facts.asked}
-    spans = [SPAN(metric=NOUNS[name], ends=text) for name, text in ends.items() if text]
-    return RANGES_OF(ranges=RANGES, spans=spans) if spans else ""
-
-
 def list_notes(total: FusionTotal) -> list[str]:
-    """Return notes on the separate runtime, on bytes, and on folded operators."""
-    separate = RUNTIME[total.separate_runtime]
-    is_graph = total.separate_run_id != total.run_id and not separate.launches_each
+    """Return notes on bytes, and on folded operators."""
     return [
-        *((GRAPH,) if is_graph else ()),
-        (LAUNCHED if separate.launches_each else SEPARATE)(runtime=separate.name),
         *((PASSES(total),) if total.pass_bytes else ()),
         *((UNCHANGED,) if total.fused_subgraph_count and not total.saved_dram_bytes else ()),
         *((FOLDED(total),) if total.folded_count else ()),
@@ -243,7 +208,7 @@ def choose(answer: FusionAnswer, *, by: FusionDivision = "pattern", **_: Any) ->
         "by": by,
         "csv": "totals" if is_run else f"{by}s",
         "head": "" if is_run else "Fused and separate",
-        "notes": [*([] if is_run else [ORDER]), *list_notes(total)],
+        "notes": list_notes(total),
         "hardware": answer.scope.spell(total.hardware),
         "deeper": DEEPER[by],
         "row": total,
@@ -257,7 +222,7 @@ def sum_rest(answer: FusionAnswer, grid: Grid, limit: int, *, csv: str, **_: Any
     return attrs.evolve(grid, in_all=REST(energy=sum(row.saved_energy_j for row in rest)))
 
 
-def lay_run(answer: FusionAnswer, *_: Any, **__: Any) -> Grid:
+def lay_run(answer: FusionAnswer, _: Any) -> Grid:
     """Return each quantity of the fused and of the separate run, with a picture of the saved shares."""
     total = answer.total
     saved = 1.0 - total.kernel_count / total.separate_kernel_count
@@ -283,13 +248,12 @@ def prove_savings(answer: FusionAnswer, rows: Table[Any], _limit: int, *, csv: s
         for unit_name, unit in units.items()
         for name, side in ((unit_name, "fused"), (f"separate_{unit_name}", "separate"))
     ]
-    return prove(csv, "the run", *sums), Text(EDP_SUM)
+    return (prove(csv, "the run", *sums),)
 
 
 FUSION: Final = Shape(
     first=describe_saving,
     why=list_reasons,
-    words=lambda answer: {"insights": [describe_saving(answer.facts), *list_reasons(answer.facts)]},
     trust=describe_ranges,
     csv="{csv}",
     choices=choose,
@@ -317,7 +281,7 @@ FUSION: Final = Shape(
             )
             for by, columns in COLUMNS.items()
         ),
-        Part(title="{head}", table="totals", draw=lay_run),
+        Part(title="{head}", table="totals", make=lay_run),
         Part(title="Sums", table="{by}s", draw=prove_savings),
     ),
 )

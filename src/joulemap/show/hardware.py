@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from joulemap.ask.hardware import HardwareAnswer
 from joulemap.ask.setting import find_calibrations
 from joulemap.domain.host import suggest_host
-from joulemap.domain.label import CUT_MEANING
-from joulemap.generated.hardware import HardwareCompiler
 from joulemap.physics.record.compiler import EVERYTHING, HOST_OPERATIONS, UNLISTED_NAME
 from joulemap.show.caveat import describe_values
 from joulemap.show.layout import lay_lines
 from joulemap.show.present.cell import Number, number, show_count, show_quantity
-from joulemap.show.present.document import Grid, Lines
+from joulemap.show.present.document import Lines
 from joulemap.show.present.template import Template
 from joulemap.show.shape import Part
 from joulemap.show.sheet import Sheet
@@ -58,10 +56,6 @@ SURE: Final = Template("of {count} {noun}, {some:and}")
 SURE_SOME: Final = Template("{count:n is|are} {basis}")
 SURE_NONE: Final = "none is recalled or assumed"
 
-COMPILED: Final = Template(
-    "{compiler}: {operators:list}. If a model has another operator, the chip runs {cut}[; {host} runs the others, "
-    "unless --host selects another host]. Source ({basis}): {source}"
-)
 OPERATORS: Final = Template("{hardware}: operators of {compiler}")
 OPERATOR_COUNTS: Final = Template(
     "It runs {runs}[, and refuses a model that contains any of {refused}][; {host} computes all others]. "
@@ -82,18 +76,12 @@ MODES: Final = Template("power modes: {modes:list}; without one, the clock is {c
 PROJECTION: Final = Template("key numbers: {projection}")
 UNAVAILABLE: Final = Template("{mark} not available: {unavailable}")
 PACKAGED: Final = Template("described by the installed package {package}[; its page: {page}]")
-UNCALIBRATED: Final = "not calibrated: uses class defaults"
 MEANING: Final = Template(
     "{name} means {hardware}, the default of its class; `{architecture}s` means all chips of the class"
 )
 
 PRICES: Final = {"rented": "price_cloud", "bought": "price_purchase"}
 """Way of paying -> quantity of a chip that holds its price."""
-
-
-def title_chip(answer: HardwareAnswer) -> str:
-    """Return the names of a chip, marked if it is not available."""
-    return TITLE(answer.summary, mark=PROJECTED if answer.summary.unavailable else "")
 
 
 def describe_chip(answer: HardwareAnswer) -> str:
@@ -138,24 +126,12 @@ def describe_operators(answer: HardwareAnswer) -> str:
         return EVERY_OPERATOR(hardware=hardware)
     one, rows = answer.compilers[0], answer.list_operators()
     if one.compiler == UNLISTED_NAME:
-        return _describe_compiler(one)
+        return UNLISTED(operators=HOST_OPERATIONS)
     counts = Counter(row.support for row in rows)
     is_open = any(row.operator == EVERYTHING for row in rows)
     runs = ALL_BUT(count=counts["host"] + counts["refused"]) if is_open else LISTED(count=counts["runs"])
     line = OPERATOR_COUNTS(one, runs=runs, refused=counts["refused"] or None, host=one.host or None)
     return f"{OPERATORS(one, hardware=hardware)}. {line}"
-
-
-def _describe_compiler(row: HardwareCompiler) -> str:
-    """Return a sentence on the operators that a compiler runs, what it does with other operators, and the source."""
-    if row.compiler == UNLISTED_NAME:
-        return UNLISTED(operators=HOST_OPERATIONS)
-    return COMPILED(row, cut=CUT_MEANING[row.cut])
-
-
-def lay_figures(answer: HardwareAnswer, *_: Any, **__: Any) -> Grid:
-    """Return the peaks, memory, power and prices of a chip, each with its basis."""
-    return lay_lines("quantity | value | basis", _list_figures(answer))
 
 
 def _list_figures(answer: HardwareAnswer) -> Iterator[tuple[str, str, str]]:
@@ -189,7 +165,7 @@ def list_notes(answer: HardwareAnswer) -> Iterator[str]:
     if one.unavailable:
         yield UNAVAILABLE(one, mark=PROJECTED)
     applied = [*find_calibrations(answer.calibrations, [one.hardware])]
-    yield from [describe_values(each.kind, each.values) for each in applied] or [UNCALIBRATED]
+    yield from [describe_values(each.kind, each.values) for each in applied] or ["not calibrated: uses class defaults"]
     for name, hardware in answer.meanings.items():
         yield MEANING(name=name, hardware=hardware, architecture=one.architecture)
 
@@ -208,7 +184,7 @@ def _show_amount(value: float, unit: str) -> str:
 
 PAGES: Final = {
     HardwareAnswer: Sheet(
-        title=title_chip,
+        title=lambda answer: TITLE(answer.summary, mark=PROJECTED if answer.summary.unavailable else ""),
         first=describe_chip,
         trust=describe_bases,
         notes=list_notes,
@@ -216,7 +192,11 @@ PAGES: Final = {
         steps=("evidence {asked}", "hardware show {asked} --energy"),
         choices=lambda answer, **_: {"asked": answer.asked},
         parts=(
-            Part(title="Main figures", table="summaries", draw=lay_figures),
+            Part(
+                title="Main figures",
+                table="summaries",
+                make=lambda answer, _: lay_lines("quantity | value | basis", _list_figures(answer)),
+            ),
             Part(
                 title="Roofline",
                 table="ridge",
@@ -239,9 +219,9 @@ PAGES: Final = {
             Part(
                 title="Operators that its compiler supports",
                 table="compilers",
-                draw=lambda answer, *_, **__: Lines(tuple(map(_describe_compiler, answer.compilers))),
+                make=lambda answer, _: Lines((describe_operators(answer),)),
             ),
-            Part(title="Doubts", table="summaries", draw=lambda answer, *_, **__: Lines(answer.summary.doubts)),
+            Part(title="Doubts", table="summaries", make=lambda answer, _: Lines(answer.summary.doubts)),
         ),
     )
 }

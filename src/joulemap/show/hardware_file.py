@@ -20,14 +20,13 @@ LARGE: Final = Template(
     "warning: units and memories would take about {area_mm2:plain} mm2, which is {dies} dies in a package: the reticle "
     "limits one die to {limit:plain} mm2 ({source})"
 )
-DEFAULT_COLUMNS: Final = "omitted, so assumed | value | unit | rule"
 TRIAL_COLUMNS: Final = (
     "power mode power_mode | *precision | *model | *latency_s | *energy_j | share of clock clock_fraction | "
     "unsupported reason"
 )
 
 
-def list_blocks(answer: FileChecks, *_: Any, **__: Any) -> list[Block]:
+def list_blocks(answer: FileChecks, _: Any) -> list[Block]:
     """Return a line, the class defaults and the trial runs of each file."""
     return [block for check in answer.checks for block in _describe_file(check, answer)]
 
@@ -37,9 +36,9 @@ def _describe_file(check: FileCheck, answer: FileChecks) -> Iterator[Block]:
     if (dies := count_dies(check.area_mm2)) > 1:
         yield Text(LARGE(check, limit=RETICLE.value, source=RETICLE.source, dies=dies))
     defaults = ((one.quantity, show(one.value, "value"), one.unit, one.source) for one in check.defaults)
-    yield lay_lines(DEFAULT_COLUMNS, defaults)
+    yield lay_lines("omitted, so assumed | value | unit | rule", defaults)
     shown = (trial for trial in check.trials if trial.runtime == USUAL_RUNTIME)
     yield lay(answer.trials.with_rows(shown), TRIAL_COLUMNS)
 
 
-PAGES: Final = {FileChecks: Sheet(parts=(Part(table="checks", draw=list_blocks),), csv="trials")}
+PAGES: Final = {FileChecks: Sheet(parts=(Part(table="checks", make=list_blocks),), csv="trials")}

@@ -21,11 +21,9 @@ from joulemap.show.present.cell import (
 )
 from joulemap.show.present.document import (
     SHARE_HEADING,
-    EnergyCell,
     FieldCell,
     Grid,
     choose_rows,
-    find_energy_runs,
     grid,
 )
 from joulemap.show.present.template import Template, format_value
@@ -220,16 +218,9 @@ def lay_lines(
     return Grid(headings=tuple(names), rows=rows, keep=tuple(_split(keep)), is_tree=is_tree, **more)
 
 
-def lay_facts(headings: str, lines: Sequence[str], row: Any, /, **values: Any) -> Grid:
-    """Return a grid with one fact of a run per line. An energy in the second cell is linked to its run."""
-    drawn = lay_lines(headings, (fill_cells(line, row, **values) for line in lines))
-    shown = {number: name for number, line in enumerate(lines) for name, _ in Template(line.split("|")[1]).slots}
-    energies = {
-        (number, 1): EnergyCell(name, row.run_id, getattr(row, name))
-        for number, name in shown.items()
-        if name in find_energy_runs() and name not in values
-    }
-    return attrs.evolve(drawn, energies=energies)
+def lay_facts(headings: str, lines: Iterable[str], row: Any, /, **values: Any) -> Grid:
+    """Return a grid with one fact of a run per line."""
+    return lay_lines(headings, (fill_cells(line, row, **values) for line in lines))
 
 
 def lay_beside(

@@ -17,7 +17,6 @@ CLASSES: Final = Template(
 CLASS: Final = Template("{count} {architecture}")
 MORE: Final = Template("{count} more are listed only in chip families")
 SOME: Final = "chips of families are not shown"
-NO_MATCH: Final = "No chip matches."
 
 
 def describe_classes(rows: Table[ListedHardware], *, has_families: bool = False, is_filtered: bool = False) -> str:
@@ -28,7 +27,7 @@ def describe_classes(rows: Table[ListedHardware], *, has_families: bool = False,
     """
     counts = Counter(row.architecture for row in rows)
     if not counts:
-        return NO_MATCH
+        return "No chip matches."
     alone = next(iter(counts)) if len(counts) == 1 else None
     members = count_members((alone,) if alone else ())
     return CLASSES(

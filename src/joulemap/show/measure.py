@@ -55,7 +55,6 @@ DETECTED: Final = Template(
 
 HOST_TITLE: Final = Template("this machine launches a kernel in {launch_s:s}")
 TIMES: Final = ("timed on {device} | {call_s:s}", "launch on a GPU beside it | {launch_s:s}")
-TIMED_NOTE: Final = "timed: a hundred calls of PyTorch from Python: convolutions, norms, relus and sums of one pixel"
 SCALED_NOTE: Final = Template(
     "estimated, because this machine has no GPU: {ratio:x} the time of a call on the CPU itself, the ratio of measured "
     "clocks between {host} with a GPU and a Zen 5 without one; --device cuda measures it"
@@ -95,7 +94,7 @@ def list_reasons(timing: Timing) -> list[str]:
     return [*([CROWDED] if timing.is_crowded else []), *spread]
 
 
-def lay_scores(answer: MeasureAnswer, *_: Any, **__: Any) -> Grid:
+def lay_scores(answer: MeasureAnswer, _: Any) -> Grid:
     """Return measured values next to predicted ones."""
     lines = (fill_cells(line, answer.score, **_read_predicted(answer)) for line in LINES)
     return lay_lines(COLUMNS, ((name, here or UNMEASURED, *more) for name, here, *more in lines))
@@ -121,7 +120,7 @@ def list_notes(answer: MeasureAnswer) -> Iterator[str]:
 def list_host_notes(answer: HostAnswer) -> Iterator[str]:
     """Yield notes on the timed calls, and on an estimated or unreliable time."""
     pace = answer.pace
-    yield TIMED_NOTE
+    yield "timed: a hundred calls of PyTorch from Python: convolutions, norms, relus and sums of one pixel"
     if pace.is_scaled:
         yield SCALED_NOTE(ratio=pace.launch_s / pace.call_s, host=MEASURED_HOST)
     if pace.spread_fraction > LARGEST_SPREAD:
@@ -133,7 +132,7 @@ PAGES: Final = {
         title=lambda answer: TITLE(answer.score, hardware=_name(answer)),
         first=describe_measurement,
         notes=list_notes,
-        parts=(Part(table="scores", draw=lay_scores),),
+        parts=(Part(table="scores", make=lay_scores),),
         csv="rows",
     ),
     HostAnswer: Sheet(
@@ -141,7 +140,7 @@ PAGES: Final = {
         parts=(
             Part(
                 table="paces",
-                draw=lambda answer, *_, **__: lay_facts("kind of call | time", TIMES, answer.pace),
+                make=lambda answer, _: lay_facts("kind of call | time", TIMES, answer.pace),
             ),
         ),
         notes=list_host_notes,

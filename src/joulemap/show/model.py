@@ -167,7 +167,7 @@ def lay_modules(answer: ModulesAnswer, *_: Any, depth: int | None, **__: Any) ->
     return draw_modules(answer.modules, depth, answer.total.model, columns, keep, pictures="energy_fraction")
 
 
-def prove_modules(answer: ModulesAnswer, *_: Any, **__: Any) -> Text:
+def prove_modules(answer: ModulesAnswer, _: Any) -> Text:
     """Return a line that compares the sums over the modules with the run."""
     total, rows = answer.total, answer.modules
     latency = (sum(row.own_latency_fs for row in rows), total.latency_fs, "fs")
@@ -204,7 +204,7 @@ PAGES: Final = {
             Part(
                 title="Figures",
                 table="totals",
-                draw=lambda answer, *_, **__: lay_facts(
+                make=lambda answer, _: lay_facts(
                     "quantity | value", FACTS, answer.profile, torch_version=Remark(answer.profile.torch_version)
                 ),
             ),
@@ -232,7 +232,7 @@ PAGES: Final = {
             Part(
                 title="Sum over modules, each without inner modules",
                 table="modules",
-                draw=prove_modules,
+                make=prove_modules,
             ),
         ),
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 from joulemap.ask.package_check import Fault, PackageCheck, find_factor
 from joulemap.generated.validate import ScoredRow
@@ -98,16 +98,11 @@ def describe_check(answer: PackageCheck) -> str:
     return UNSOUND(count=len(faulty)) if faulty else SOUND
 
 
-def list_findings(answer: PackageCheck, *_: Any, **__: Any) -> Lines:
-    """Return a line for each finding."""
-    return Lines(tuple(one.line for one in answer.findings))
-
-
 PAGES: Final = {
     PackageCheck: Sheet(
         title=Template("{package} in {folder}"),
         first=describe_check,
-        parts=(Part(table="findings", draw=list_findings),),
+        parts=(Part(table="findings", make=lambda answer, _: Lines(tuple(one.line for one in answer.findings))),),
         csv="rows",
     )
 }

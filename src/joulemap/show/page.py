@@ -17,14 +17,14 @@ from joulemap.show.present.cell import PROJECTION_NOTE
 from joulemap.show.present.document import Document, EnergyCell, Grid, Lines, Section, Text
 from joulemap.show.present.format import TABLE, write
 from joulemap.show.present.template import Template
-from joulemap.show.refusal import count_left_out, describe_left_out
+from joulemap.show.refusal import count_left_out
 from joulemap.show.run import find_conditions, title_runs
 from joulemap.show.title import Title, bind
 from joulemap.system.name import PROJECTED, is_module_name
 
 if TYPE_CHECKING:
     from joulemap.ask.answer import Answer, RunAnswer
-    from joulemap.ask.fact import Facts, Refusal
+    from joulemap.ask.fact import Facts
     from joulemap.ask.scope import Scope
     from joulemap.domain.figure import DrawingName, ShownName
     from joulemap.domain.table import Table
@@ -65,11 +65,10 @@ def lay_rows(answer: Answer, table: Table[Any], columns: str, **shown: Any) -> G
     return lay(table, columns, projected=answer.projected, **shown)
 
 
-def tell_left_out(scope: Scope, *, is_brief: bool = False) -> tuple[Text, ...]:
-    """Return a line for below a table: what was left out, with one reason of each kind, or if brief the count."""
-    describe: Callable[[Sequence[Refusal], str], str] = count_left_out if is_brief else describe_left_out
+def tell_left_out(scope: Scope) -> tuple[Text, ...]:
+    """Return a line for below a table that counts what was left out."""
     budget = scope.selection.budget
-    line = describe(scope.refusals_by_reason, budget.limit if budget is not None else "")
+    line = count_left_out(scope.refusals_by_reason, budget.limit if budget is not None else "")
     return (Text(line),) if line else ()
 
 

@@ -30,7 +30,7 @@ from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import prove
 from joulemap.show.shape import Part
-from joulemap.show.term import BOUND, SI_WORDS
+from joulemap.show.term import SI_WORDS
 from joulemap.system.units import FJ_PER_J
 
 HIDDEN_ATTENTION: Final = Template(
@@ -70,23 +70,20 @@ TERM_NAMES: Final[Mapping[str, str]] = {
 PRICE_NAMES: Final[Mapping[str, str]] = {"s": "time each", "B": "bytes each"}
 """Unit of a metric -> displayed name of the term `price`, if it differs from TERM_NAMES."""
 
-EFFECT_NAMES: Final[Mapping[str, str]] = {
-    "price": "energy each",
-    "time": "static power: longer or shorter time",
-    "static power": "static power: higher or lower power",
-}
-SHARES: Final[Mapping[str, str]] = {
-    "share": "share share_fraction",
-    "share_of_energy": "share of energy differences share_fraction",
-    "share_of_time": "share_fraction",
-}
-"""Slot -> column of the shares of the difference; of energy or time where this is not the explained metric."""
+SHARE: Final = "share share_fraction | "
+"""Column of the shares of the difference, in the syntax of `lay`."""
 
 ACTION: Final = Template("{component}.{action}")
 TERM_COLUMNS: Final = Template(
     "term | *contributor | *difference |[ *{share}] subgraphs part_count | *count_a | *count_b | *price_a | "
     "*price_b | per"
 )
+
+NAMED: Final = 4
+"""Maximum categories with a row each; the others share one."""
+
+LEAST_NAMED: Final = 0.02
+"""Minimum share of all differences of a category with a row of its own."""
 
 LONGEST: Final = 20
 """Maximum total length of two chip names, in characters, as column headings; longer names become A and B."""
@@ -99,7 +96,7 @@ def name_pair(answer: ExplainAnswer) -> list[str]:
 
 def name_spent(row: CategoryDifference) -> str:
     """Return the displayed name of a category of energy or time."""
-    return name_category(row.category) if row.quantity == "energy" else BOUND[row.category]
+    return name_category(row.category) if row.quantity == "energy" else f"{row.category} time"
 
 
 def find_role(row: RoleDifference) -> Role:
@@ -107,29 +104,22 @@ def find_role(row: RoleDifference) -> Role:
     return ROLES.get(row.role) or Role(row.role, row.role, "count")
 
 
-def choose_shares(answer: ExplainAnswer) -> dict[str, str]:
-    """Return the columns of shares; empty if the runs are tied or equal."""
+def choose_share(answer: ExplainAnswer) -> str:
+    """Return the column of shares; empty if the runs are tied or equal."""
     is_small = is_tied(answer.probability) or not any(row.share_fraction for row in answer.categories)
-    columns = {name: "" if is_small else f"{column} | " for name, column in SHARES.items()}
-    own = "share_of_energy" if answer.metric in ("edp", "memory") else "share"
-    by_purpose = "share_of_time" if answer.metric == "latency" else "share_of_energy"
-    return {**columns, "own_share": columns[own], "purpose_share": columns[by_purpose]}
+    return "" if is_small else SHARE
 
 
-def lay_categories(answer: ExplainAnswer, *, most: int | None = None, least: float = 0.0) -> Grid:
-    """Return a grid of the energy or time of both runs per category.
-
-    With `most`, a grid for a screen: at most so many categories, each with at least the share `least`, have a row, the
-    others share one.
-    """
+def lay_categories(answer: ExplainAnswer) -> Grid:
+    """Return a grid of the energy or time of both runs per category: the largest ones, and the others together."""
     names = name_pair(answer)
     name_a, name_b = names if len("".join(names)) <= LONGEST and len(set(names)) > 1 else "AB"
     listed = answer.categories.rows
-    large = [row for row in listed if abs(row.share_fraction or 0.0) >= least][:most]
+    large = [row for row in listed if abs(row.share_fraction or 0.0) >= LEAST_NAMED][:NAMED]
     large, rest = (large, listed[len(large) :]) if len(listed) - len(large) > 1 and large else (list(listed), ())
     drawn = lay(
         answer.categories.with_rows(large),
-        f"category | {name_a} spent_a | {name_b} spent_b | difference | {choose_shares(answer)['share']}",
+        f"category | {name_a} spent_a | {name_b} spent_b | difference | {choose_share(answer)}",
         ranked="difference",
         keep="spent_a spent_b",
         pictures="difference",
@@ -161,18 +151,13 @@ def label_sides(answer: ExplainAnswer, drawn: Grid) -> Grid:
     return attrs.evolve(drawn, pictures=tuple(pictures))
 
 
-def prove_terms(answer: ExplainAnswer, terms: Iterable[int], whole: int, unit: str, noun: str = "rows") -> Text:
+def prove_terms(answer: ExplainAnswer, terms: Iterable[int], whole: int, unit: str) -> Text:
     """Return the check that terms sum to the difference of the runs, or of the explained subgraph."""
     named = f"the difference of the {'subgraph' if answer.subgraph else 'runs'}"
-    return prove(noun, named, (sum(terms), whole, unit))
+    return prove("rows", named, (sum(terms), whole, unit))
 
 
-def prove_energies(answer: ExplainAnswer, rows: Iterable[Any]) -> Text:
-    """Return the check that rows sum to the difference in energy."""
-    return prove_terms(answer, (row.difference_fj for row in rows), answer.total.difference_fj, "fJ")
-
-
-def draw_purposes(answer: ExplainAnswer, drawn: Grid, *_: Any, **__: Any) -> list[Block]:
+def draw_purposes(answer: ExplainAnswer, drawn: Grid) -> list[Block]:
     """Return the energies and times by purpose with their sums, and why attention takes no compute time in a run."""
     is_time = answer.metric == "latency"
     moved = [row.latency_difference_fs if is_time else row.energy_difference_fj for row in answer.purposes]
@@ -189,9 +174,9 @@ def draw_purposes(answer: ExplainAnswer, drawn: Grid, *_: Any, **__: Any) -> lis
 
 
 def draw_energies(answer: ExplainAnswer, drawn: Grid, _limit: int, *, alone: str, table: str, **_: Any) -> list[Block]:
-    """Return a table of energies with its proof, which is a note if the table is alone on a screen."""
-    drawn = label_sides(answer, drawn)
-    return [drawn] if table == alone else [drawn, prove_energies(answer, getattr(answer, table))]
+    """Return a table of energies, with its proof unless the table is alone on a screen."""
+    drawn, terms = label_sides(answer, drawn), (row.difference_fj for row in getattr(answer, table))
+    return [drawn] if table == alone else [drawn, prove_terms(answer, terms, answer.total.difference_fj, "fJ")]
 
 
 def draw_actions(answer: ExplainAnswer, drawn: Grid, limit: int, **given: Any) -> list[Block]:
@@ -201,7 +186,7 @@ def draw_actions(answer: ExplainAnswer, drawn: Grid, limit: int, **given: Any) -
     return draw_energies(answer, summed, limit, **given)
 
 
-def lay_terms(terms: Table[MetricTerm], limit: int, share: str = f"{SHARES['share']} |") -> list[Block]:
+def lay_terms(terms: Table[MetricTerm], limit: int, share: str = SHARE) -> list[Block]:
     """Return a grid of the largest terms of a latency, memory or EDP difference, with their sums."""
     if not terms.rows:
         return [Text("Every term is equal on both.")]
@@ -221,14 +206,10 @@ def draw_terms(answer: ExplainAnswer, _rows: Any, limit: int, *, alone: str, sha
     """Return the terms of a difference in a metric other than energy, with their proof unless they are alone."""
     terms = answer.metric_terms
     laid = [] if terms is None else lay_terms(terms, limit, share)
-    return laid if alone == "metric_terms" or not terms else [*laid, prove_metric(answer)]
-
-
-def prove_metric(answer: ExplainAnswer, noun: str = "rows") -> Text:
-    """Return the check that the terms of a metric sum to its difference."""
-    rows: Iterable[Any] = answer.metric_terms or () if noun == "rows" else answer.categories
-    terms = (row.difference_exact for row in rows)
-    return prove_terms(answer, terms, answer.difference_exact, EXACT_UNITS[answer.metric], noun)
+    if alone == "metric_terms" or not terms:
+        return laid
+    exact = (row.difference_exact for row in terms)
+    return [*laid, prove_terms(answer, exact, answer.difference_exact, EXACT_UNITS[answer.metric])]
 
 
 def _name_term(row: MetricTerm) -> str:
@@ -237,7 +218,7 @@ def _name_term(row: MetricTerm) -> str:
     return TERM_NAMES.get(row.term, row.term)
 
 
-def draw_sides(answer: ExplainAnswer, drawn: Grid, *_: Any, **__: Any) -> Grid:
+def draw_sides(answer: ExplainAnswer, drawn: Grid) -> Grid:
     """Return the grid with its sides named."""
     return label_sides(answer, drawn)
 
@@ -309,11 +290,12 @@ AMOUNTS: Final[Mapping[str, Any]] = {name: _show_amount(name) for name in ("coun
 """Cells of the counts of a term."""
 
 DIVISIONS: Final = (
+    Part(title="{spent} by category", table="categories", make=lambda answer, _: lay_categories(answer)),
     Part(
         title="Energy by role of the actions",
         table="roles",
         rows="roles",
-        columns="role | *energy_a_j | *energy_b_j | *difference_j | {own_share}*count_a | *count_b | "
+        columns="role | *energy_a_j | *energy_b_j | *difference_j | {share}*count_a | *count_b | "
         "*price_a_j | *price_b_j | by_count_fj | by_price_fj | actions_a | actions_b",
         lay={
             "noun": "roles",
@@ -326,20 +308,19 @@ DIVISIONS: Final = (
         draw=draw_energies,
         is_long=True,
     ),
-    Part(title="{spent} by category", table="categories", draw=lambda answer, *_, **__: lay_categories(answer)),
     Part(
         title="Energy and time by purpose",
         table="purposes",
         columns="purpose | *energy_a_j | *energy_b_j | *latency_a_s | *latency_b_s | {purpose_share}",
         lay={"purpose": lambda row: PURPOSES[row.purpose]},
-        draw=draw_purposes,
+        make=draw_purposes,
         is_tight=True,
     ),
     Part(
         title="Difference by action",
         table="terms",
         rows="terms",
-        columns="term | category_a | *action | *difference_j | {star_share}*count_a | *count_b | "
+        columns="term | category_a | *action | *difference_j | {share}*count_a | *count_b | "
         "*energy_per_action_a_j | *energy_per_action_b_j | per | basis_a",
         lay={
             "keep": "share_fraction count_a count_b",
@@ -363,14 +344,6 @@ DIVISIONS: Final = (
         draw=draw_terms,
     ),
     Part(
-        title="Energy by kind of cause",
-        table="effects",
-        rows="effects",
-        columns="effect | difference_j | {own_share}actions action_count | largest_action | largest_difference_j",
-        lay={"pictures": "difference_j", "effect": lambda row: EFFECT_NAMES.get(row.effect, row.effect)},
-        draw=draw_energies,
-    ),
-    Part(
         title="{quantity} by subgraph",
         table="subgraphs",
         columns="name | fusion_pattern | difference | {share}mostly largest_action | largest_difference_j | "
@@ -387,7 +360,7 @@ DIVISIONS: Final = (
             **{name: _show_exact(name, "s") for name in ("latency_a_fs", "latency_b_fs")},
         },
         cells=name_largest,
-        draw=draw_sides,
+        make=draw_sides,
         is_long=True,
     ),
     Part(
@@ -395,7 +368,7 @@ DIVISIONS: Final = (
         table="traffic",
         columns="component | bytes_a | bytes_b | difference_bytes | energy_a_j | energy_b_j",
         lay={"noun": "memories", "pictures": "difference_bytes", "component": ACTION},
-        draw=draw_sides,
+        make=draw_sides,
         is_long=True,
     ),
 )

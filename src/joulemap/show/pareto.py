@@ -13,7 +13,6 @@ from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.table import Column
 from joulemap.show.candidate import (
     ASSUMED,
-    BATCH_NOTE,
     COMMON,
     ask_next,
     describe_lost,
@@ -22,17 +21,16 @@ from joulemap.show.candidate import (
     draw_candidates,
     find_limited,
     list_metrics,
-    list_terms,
     show_metric,
     title_candidates,
 )
-from joulemap.show.choice import describe_choice, fits
+from joulemap.show.choice import describe_choice, finish
 from joulemap.show.page import Figures
 from joulemap.show.present.cell import show_chance
 from joulemap.show.present.document import Block, FieldCell, Grid
 from joulemap.show.present.template import Template
 from joulemap.show.run import show_limit
-from joulemap.show.run_name import join_names, name_all, name_run
+from joulemap.show.run_name import join_names, name_all, name_first, name_run
 from joulemap.show.shape import Part, Shape
 from joulemap.show.term import describe_causes
 
@@ -62,13 +60,8 @@ VALUES: Final = (
 CHOSEN, PLACED = SETTINGS + "*pick? | " + VALUES, SETTINGS + VALUES
 PICK: Final = (Column(name="pick", type="VARCHAR", meaning="reason to choose a configuration of the front"),)
 """Column that the rows of a chart have in addition to those of the query."""
-KNEE_NOTE: Final = "knee: the point of the front farthest from the line between its ends, both axes logarithmic"
 MORE: Final = "{more}throughput limit throughput_limit?"
 DOMINATED_BY: Final = "*dominated_by | ratio of {x} x_ratio | ratio of {y} y_ratio | dominator_count"
-DOMINATED_NOTE: Final = "dominated: another configuration is at least as good in both metrics and better in one"
-FRONT_NOTE: Final = (
-    "front confidence: fraction of Monte Carlo samples in which no other configuration is better in both metrics"
-)
 
 BEST: Final = {"latency": "fastest", "cost": "cheapest"}
 BEST_BY: Final = Template("{word} {noun}")
@@ -98,7 +91,7 @@ def describe_answer(facts: Facts) -> str:
     chance = facts.find_values(own.runs[0]).get("probability_front")
     values: dict[str, Any] = {
         "first": name_run(runs[first]),
-        "pick": name_run(runs[own.runs[0]]),
+        "pick": name_first(runs, own),
         "gain": _describe_gain(own, runs, "" if is_trade else None),
         "best": name_end(x),
         "loss": 1.0 / loss if metric.is_higher_better else loss,
@@ -108,11 +101,10 @@ def describe_answer(facts: Facts) -> str:
     }
     slight, great = sorted((own, fastest), key=lambda one: one.ratio or 1.0)
     if front.knee is None and (slight.ratio or 1.0) < SLIGHT:
-        taken, gain = name_run(runs[great.runs[0]]), _describe_gain(great, runs)
+        taken, gain = name_first(runs, great), _describe_gain(great, runs)
         return SMALL(taken=taken, gain=gain, loss=_describe_gain(slight, runs, "")) + "."
     form = ENDS if is_trade else KNEE
-    whole = form(**values)
-    return (whole if fits(whole) else form(**{**values, "chance": ""})) + "."
+    return finish([form(**values), form(**{**values, "chance": ""})])
 
 
 def _describe_gain(choice: Choice, runs: Mapping[int, Subject], rival: str | None = None) -> str:
@@ -223,18 +215,13 @@ def choose(answer: ParetoAnswer, *, limit: int, repeated: Sequence[str]) -> Mapp
 
 
 def list_notes(answer: ParetoAnswer) -> list[str]:
-    """Return notes on the front, batch sizes, and hardware that is not on it."""
+    """Return notes on hardware that is not on the front."""
     hidden = [row for row in answer.select("projection", "dominated") if not row.is_available]
     is_placed = any(not row.is_available for row in answer.front)
     unranked = describe_unranked(answer, [] if is_placed else hidden)
     return [
         *describe_beyond(answer.facts),
-        KNEE_NOTE,
-        DOMINATED_NOTE,
-        FRONT_NOTE,
-        BATCH_NOTE,
         *unranked,
-        *list_terms(answer),
     ]
 
 

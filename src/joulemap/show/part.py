@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Share, Subject
-from joulemap.show.caveat import RANGES
-from joulemap.show.choice import describe_choices, fits
+from joulemap.show.caveat import show_middle, tell_ranges
+from joulemap.show.choice import describe_choices, finish
 from joulemap.show.present.category import name_category
 from joulemap.show.present.cell import show_ends, show_quantity
 from joulemap.show.present.template import Template
-from joulemap.show.run_name import name_run
+from joulemap.show.run_name import name_first, name_run
+from joulemap.system.group import first_of_each
 
 MODULES: Final = Template("{name} uses {energy}[ ({share:%} in {module})] and takes {latency} per batch")
 ENERGY: Final = Template("{name} uses {energy}[, {share:%} of it {largest}]")
@@ -23,7 +24,6 @@ OTHERS: Final = Template("{count} others")
 MOST_CHIPS: Final = 4
 """Maximum chips in a first line."""
 
-RANGES_ARE: Final = Template("{ranges}: {spans:list}")
 SPAN: Final = Template("{metric} {ends}")
 
 
@@ -32,7 +32,7 @@ def describe_modules(facts: Facts) -> str:
     entry, first = facts.of(Entry)[0], facts.of(Share)[:1]
     return (
         MODULES(
-            name=name_run(facts.runs[entry.runs[0]]),
+            name=name_first(facts.runs, entry),
             energy=show_quantity(entry.values["energy"].value, "J"),
             latency=show_quantity(entry.values["latency"].value, "s"),
             module=first[0].name if first else "",
@@ -43,13 +43,13 @@ def describe_modules(facts: Facts) -> str:
 
 
 def describe_ranges(facts: Facts) -> str:
-    """Return the ends of the 80 % intervals of the only run; empty without intervals or for several runs."""
+    """Return the ends of the 80 % intervals of the first run; empty without intervals or for runs on several chips."""
     entries = facts.of(Entry)
-    if len(entries) != 1:
+    if len({facts.runs[one.runs[0]].hardware for one in entries}) != 1:
         return ""
     known = {name: one for name, one in entries[0].values.items() if one.half_width}
     spans = [SPAN(metric=name, ends=show_ends(one.value, one.unit, one.half_width)) for name, one in known.items()]
-    return RANGES_ARE(ranges=RANGES, spans=spans) if spans else ""
+    return tell_ranges(spans)
 
 
 def describe_parts(facts: Facts, by: str, subject: str) -> str:
@@ -57,26 +57,21 @@ def describe_parts(facts: Facts, by: str, subject: str) -> str:
 
     Chips with the same largest part are named together.
     """
-    firsts: dict[int, Share] = {}
-    for one in facts.of(Share):
-        firsts.setdefault(one.runs[0], one)
+    firsts = first_of_each(facts.of(Share), lambda one: one.runs[0])
     if len(firsts) == 1:
         (first,) = firsts.values()
-        name = name_run(facts.runs[first.runs[0]])
+        name = name_first(facts.runs, first)
         return PART(name=name, largest=name_category(first.name), by=by, subject=subject, share=first.share) + "."
-    lines = (
-        PARTS(by=by, subject=subject, groups=_group(list(firsts.values()), facts.runs, most))
-        for most in range(MOST_CHIPS, 0, -1)
-    )
-    short = next((one for one in lines if fits(one)), None)
-    return (short or PARTS(by=by, subject=subject, groups=_group(list(firsts.values()), facts.runs, 1))) + "."
+    listed = list(firsts.values())
+    groups = (_group(listed, facts.runs, most) for most in range(MOST_CHIPS, 0, -1))
+    return finish([PARTS(by=by, subject=subject, groups=one) for one in groups])
 
 
 def _group(firsts: Sequence[Share], runs: Mapping[int, Subject], most: int) -> list[str]:
     """Return one text per largest part with the names of at most `most` chips in all."""
     named: dict[str, list[str]] = {}
     for one in firsts[:most]:
-        chip = CHIP(name=name_run(runs[one.runs[0]]), share=one.share)
+        chip = CHIP(name=name_first(runs, one), share=one.share)
         named.setdefault(name_category(one.name), []).append(chip)
     rest = [OTHERS(count=len(firsts) - most)] if len(firsts) > most else []
     groups = [GROUP(largest=largest, names=names) for largest, names in named.items()]
@@ -92,9 +87,7 @@ def describe_least(facts: Facts) -> str:
 
 def describe_energies(facts: Facts, most: int | None = None) -> list[str]:
     """Return a line per run with its energy and its largest category, least energy first."""
-    largest: dict[int, Share] = {}
-    for one in facts.of(Share):
-        largest.setdefault(one.runs[0], one)
+    largest = first_of_each(facts.of(Share), lambda one: one.runs[0])
     return [_describe_energy(entry, largest, facts.runs) for entry in facts.of(Entry)[:most]]
 
 
@@ -103,7 +96,7 @@ def _describe_energy(entry: Entry, largest: Mapping[int, Share], runs: Mapping[i
     energy, first = entry.values["energy"], largest.get(run_id)
     return ENERGY(
         name=name_run(runs[run_id]),
-        energy=show_quantity(energy.value, energy.unit),
+        energy=show_middle(energy),
         share=first.share if first else None,
         largest=name_category(first.name) if first else "",
     )

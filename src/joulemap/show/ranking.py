@@ -19,8 +19,9 @@ from joulemap.show.page import Drawings, lay_rows, sketch
 from joulemap.show.present.cell import drop_first_name, mark_projected, show_busy_units, show_ends
 from joulemap.show.present.document import Grid, choose_rows
 from joulemap.show.present.template import Template
-from joulemap.show.run_name import name_run
+from joulemap.show.run_name import name_first
 from joulemap.show.shape import Part, Shape
+from joulemap.system.group import group
 
 LIMITED: Final = Template("{name} {limits:and}")
 LIMITS: Final = {
@@ -60,11 +61,13 @@ FEWEST_FOR_MEDIAN: Final = 3
 
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: what limits the first runs, and named hardware that cannot be bought and would win."""
-    clauses: dict[int, list[str]] = {}
-    for one in facts.of(Share):
-        form = LIMITS.get(one.metric) or LIMITS[one.name]
-        clauses.setdefault(one.runs[0], []).append(form(name=one.name, share=one.share))
-    lines = [LIMITED(name=name_run(facts.runs[run_id]), limits=limits) for run_id, limits in clauses.items()]
+    lines = [
+        LIMITED(
+            name=name_first(facts.runs, own[0]),
+            limits=[(LIMITS.get(one.metric) or LIMITS[one.name])(name=one.name, share=one.share) for one in own],
+        )
+        for own in group(facts.of(Share), lambda one: one.runs[0]).values()
+    ]
     return [*lines, *describe_beyond(facts)]
 
 

@@ -24,10 +24,10 @@ from joulemap.domain.metric import METRIC, MetricName
 from joulemap.generated.recommend import RankedConfiguration
 from joulemap.show.candidate import (
     ASSUMED,
-    BATCH_NOTE,
     BOUND,
     CONFIGURATIONS,
     FACTOR,
+    LIKELIEST,
     LIMIT,
     WITH_HOST,
     ask_next,
@@ -37,26 +37,25 @@ from joulemap.show.candidate import (
     find_limited,
     is_best,
     list_metrics,
-    list_terms,
     mark_ranked,
     show_metric,
     title_candidates,
 )
-from joulemap.show.caveat import MOST_CAVEATS, describe_caveat, rank_caveats
+from joulemap.show.caveat import MOST_CAVEATS, describe_caveat, rank_caveats, show_middle
 from joulemap.show.choice import (
     BEYOND,
     describe_choice,
     describe_choices,
-    fits,
+    finish,
     name_metric,
     show_value,
 )
-from joulemap.show.present.cell import number, show_bound, show_chance, show_plain, show_quantity
+from joulemap.show.present.cell import number, show_bound, show_chance, show_plain
 from joulemap.show.present.document import FieldCell
 from joulemap.show.present.template import Template
 from joulemap.show.refusal import describe_unsupported
 from joulemap.show.run import show_limit
-from joulemap.show.run_name import drop_settings, name_all, name_run
+from joulemap.show.run_name import drop_settings, name_all, name_first, name_run
 from joulemap.show.shape import Part, Shape, line
 from joulemap.show.term import describe_causes
 
@@ -67,17 +66,12 @@ WHOLE_DAYS: Final = 10.0
 
 KEPT: Final = Template("{head} and meets {limits}[ ({chance:chance} likely)]")
 WITHIN: Final = Template("Take {name}: {values:and} meet {limits}; {count:n other} may be as good")
-LIKELIEST: Final = Template("{head} ({name} {chance:chance} likely, {own} {own_chance})")
 ONE_LIMIT, BOTH_LIMITS, ALL_LIMITS = "the limit", "both limits", "all limits"
 ONLY: Final = Template("Only {hardware} meets {limits}[, best at {settings:list}] ({noun} {value})")
-SINGLE: Final = Template("{name} is the only[ {available}] configuration ({noun} {value})")
-AVAILABLE: Final = "available"
-PROJECTED: Final = Template("{name}, which cannot be bought, is the best configuration ({noun} {value})")
-BEST_OF: Final = Template("{name} is the best configuration of {hardware}[ within {limits}] ({noun} {value})")
-NONE_KEEPS: Final = Template(
-    "No available configuration meets {limits}; {name}, which cannot be bought, does ({noun} {value})"
-)
-NONE_RUNS: Final = Template("No available chip can run the model; {name}, which cannot be bought, can ({noun} {value})")
+BEST: Final = Template("{name} is the best configuration[ within {limits}] ({noun} {value})")
+NONE: Final = Template("No available configuration {lack}; {name}, which cannot be bought, does ({noun} {value})")
+RUNS: Final = "runs the model"
+MEETS: Final = Template("meets {limits}")
 NOTHING: Final = Template("No configuration meets {limits}; {name} is nearest: {miss}")
 UNKNOWN: Final = Template("No configuration has a known {noun}[ within {limits}]")
 ABOVE: Final = Template("{label} {value} ({ratio:x} the limit of {bound})")
@@ -88,8 +82,6 @@ ALSO: Final = Template("{name} also misses the limit on {labels:and}")
 WITHOUT: Final = Template("{host} ({alone} without it)")
 ABOUT: Final = Template("{metric.best} {metric.meaning}[ at {rate}][, {limits:list}][, {use}]")
 TRIED: Final = Template("{configurations} of {chips:n chip}")
-PLUS_HOST: Final = " plus host"
-NOT_KNOWN: Final = "not known"
 FURTHER: Final = Template("; {count:#} more, of unavailable hardware, are not shown")
 RANKED_BEGIN: Final = (
     "hardware | *precision! | *batch! | *runtime! | {pay}{label} objective_value | "
@@ -103,28 +95,6 @@ RANKING: Final[Mapping[str, Any]] = {
 }
 """Options of tables of ranked configurations."""
 
-RATED: Final = "idle energy idle_energy_per_inference_j | busy busy_fraction | "
-"""Columns of each configuration at a fixed rate, in the syntax of `lay`."""
-
-CHANCE_NOTE: Final = (
-    "confidence: probability that a chip is the best, in any of its configurations; under `Every configuration`, "
-    "probability that this configuration is the best"
-)
-MISS_NOTE: Final = (
-    "configurations that miss a limit are ordered by their largest relative miss: value / limit - 1, or "
-    "limit / value - 1 for throughput"
-)
-HOST_NOTE: Final = (
-    "Rankings and limits by energy or power include a host, unlike compare, pareto and explain. For USB and M.2 "
-    "accelerators this is the static power of the host's board (`cost` counts an idle host at the wall instead); for a "
-    "part of a module or SoC, it is the static power of the rest of it. For other chips it is the share that fleet and "
-    "cost use; complete computers need none. `--host` selects the host"
-)
-RATE_NOTE: Final = Template(
-    "{per}s arrive at a fixed {rate}: energy and power include the idle power of chip and host between {per}s. "
-    "Average power = {label} x rate; `busy` is rate / throughput"
-)
-POWER_NOTE: Final = "--max-power limits the power of the chip and its host, the same host as in the ranking by energy"
 STEP_RATE: Final = Template("recommend {model} --scenario {scenario} --min-throughput 10/s {repeated}")
 STEP_TRADE: Final = Template("pareto {model} --x {limit} --y {other} {repeated}")
 
@@ -151,23 +121,19 @@ def describe_recommendation(facts: Facts) -> str:
         "name": name_run(run),
         "hardware": run.hardware,
         "limits": limits,
-        "available": "" if all(one.is_available for one in facts.runs.values()) else AVAILABLE,
         "noun": name_metric(first.metric, first.per),
         "value": show_value(first),
     }
-    if not run.is_available and (lacks := _find_lack(facts)) is not None:
-        return lacks(**given) + "."
+    if not run.is_available and (lack := _find_lack(facts)):
+        return finish([NONE(lack=lack, **given)])
     if len(first.runs) < 2:
-        is_alone = any(one.missed_count for one in facts.of(Limit))
-        if not run.is_available:
-            return PROJECTED(**given) + "."
-        only = ONLY if is_alone else BEST_OF if run.settings else SINGLE
-        return only(settings=run.settings, **given) + "."
+        is_alone = run.is_available and any(one.missed_count for one in facts.of(Limit))
+        return finish([(ONLY if is_alone else BEST)(settings=run.settings, **given)], run)
     if not limits or not run.is_available or not first.tied:
         unsure = [one.values["probability"] for one in facts.of(Caveat) if one.kind == "kept" and one.weight]
         more = {"limits": limits, "chance": next(iter(unsure), None)}
         return describe_choices([first], facts.runs, KEPT if limits and run.is_available else None, **more)
-    values = [show_value(first), *(show_quantity(one.value.value, one.value.unit)
+    values = [show_value(first), *(show_middle(one.value)
                                    for one in facts.of(Limit) if one.value is not None)]  # fmt: skip
     (name,) = name_all(drop_settings(facts.runs, (*first.runs[:1], *first.tied)), first.runs[:1])
     head = WITHIN(name=name, values=values, limits=limits, count=len(first.tied))
@@ -176,14 +142,14 @@ def describe_recommendation(facts: Facts) -> str:
     told = [
         LIKELIEST(
             head=head,
-            name=name_run(runs[one.runs[0]]),
+            name=name_first(runs, one),
             chance=one.values["probability"],
             own=name,
             own_chance=show_chance(first.probability),
         )
         for one in likelier
     ]
-    return next((line for line in told if fits(line)), head) + "."
+    return finish([*told, head])
 
 
 def name_limits(facts: Facts) -> str:
@@ -192,12 +158,13 @@ def name_limits(facts: Facts) -> str:
     return "" if not count else ONE_LIMIT if count == 1 else BOTH_LIMITS if count == 2 else ALL_LIMITS
 
 
-def _find_lack(facts: Facts) -> Template | None:
-    """Return the words for available hardware that has no result, or misses a limit; None if all is unavailable."""
+def _find_lack(facts: Facts) -> str:
+    """Return what no available hardware does: to run the model, or to meet the limits; empty if all is unavailable."""
     if any(run.is_available for one in facts.of(Refusal) for run in map(facts.runs.__getitem__, one.runs)):
-        return NONE_RUNS
+        return RUNS
     missed = (one for one in facts.of(Limit) if one.miss != 0.0)
-    return NONE_KEEPS if any(facts.runs[run].is_available for one in missed for run in one.runs) else None
+    is_missed = any(facts.runs[run].is_available for one in missed for run in one.runs)
+    return MEETS(limits=name_limits(facts)) if is_missed else ""
 
 
 def _describe_miss(facts: Facts) -> str:
@@ -205,7 +172,7 @@ def _describe_miss(facts: Facts) -> str:
     limits = name_limits(facts)
     for one in facts.of(Limit):
         if one.miss != 0.0 and one.runs:
-            return NOTHING(name=name_run(facts.runs[one.runs[0]]), limits=limits, miss=_describe_limit(one))
+            return NOTHING(name=name_first(facts.runs, one), limits=limits, miss=_describe_limit(one))
     return UNKNOWN(noun=name_metric(facts.asked[0]), limits=limits)
 
 
@@ -215,7 +182,7 @@ def _describe_limit(limit: Limit) -> str:
     if limit.value is None or limit.miss is None:
         return UNPRICED(**given)
     template = BELOW if METRIC[cast("MetricName", limit.metric)].is_higher_better else ABOVE
-    return template(value=show_quantity(limit.value.value, limit.value.unit), ratio=math.exp(limit.miss), **given)
+    return template(value=show_middle(limit.value), ratio=math.exp(limit.miss), **given)
 
 
 def list_reasons(facts: Facts) -> list[str]:
@@ -223,7 +190,7 @@ def list_reasons(facts: Facts) -> list[str]:
     facts = attrs.evolve(facts, runs=drop_settings(facts.runs, facts.runs))
     choices, runs = facts.of(Choice), facts.runs
     also = [one for one in facts.of(Limit) if one.miss and one.miss > 0.0][1:]
-    missed = [ALSO(name=name_run(runs[one.runs[0]]), labels=[find_limited(each.metric).label for each in also])
+    missed = [ALSO(name=name_first(runs, one), labels=[find_limited(each.metric).label for each in also])
               for one in also[:1]]  # fmt: skip
     beyond = [one for one in choices[1:2] if runs[one.runs[0]].is_named]
     return [
@@ -232,7 +199,7 @@ def list_reasons(facts: Facts) -> list[str]:
         *describe_causes(facts)[:1],
         *TURNS.tell(facts),
         *_describe_hosts(facts),
-        *(BEYOND(name=name_run(runs[one.runs[0]]), clause=describe_choice(one, runs)) for one in beyond),
+        *(BEYOND(name=name_first(runs, one), clause=describe_choice(one, runs)) for one in beyond),
     ]
 
 
@@ -242,7 +209,7 @@ def _describe_hosts(facts: Facts) -> list[str]:
     alone = [one.values["hostless"] for one in facts.of(Entry) if one.runs[0] in own and "hostless" in one.values]
     told = {one.kind for one, _ in rank_caveats(facts)[:MOST_CAVEATS]}
     return [
-        WITHOUT(host=describe_caveat(one, facts.runs, (*own,)), alone=show_quantity(alone[0].value, alone[0].unit))
+        WITHOUT(host=describe_caveat(one, facts.runs, (*own,)), alone=show_middle(alone[0]))
         for one in facts.of(Caveat)
         if one.kind == "counted" and one.kind not in told and own & {*one.runs}
     ]
@@ -309,6 +276,7 @@ def choose(answer: RecommendAnswer, *, repeated: Sequence[str], **_: Any) -> Map
     power = f"{WITH_HOST(label='power')} {TOTAL['power']} | " if has_power else ""
     host = "host_energy_per_inference_j | " if metric.unit == "J" else ""
     precision = min(precisions) if len(precisions) == 1 else ""
+    unseen = len(answer.select("infeasible")) - len(answer.missed)
     return {
         "label": label,
         "pay": "way! | " if is_money else "",
@@ -317,20 +285,14 @@ def choose(answer: RecommendAnswer, *, repeated: Sequence[str], **_: Any) -> Map
         "more": f"{figures}{power}throughput_limit? | ",
         "price": "price_text | " if is_money else "",
         "parts": f"{label} without host {metric.column} | {host}" if answer.counts_hosts else "",
-        "rated": RATED if rate else "",
+        "rated": "idle energy idle_energy_per_inference_j | busy busy_fraction | " if rate else "",
         "runtime": "runtime | " if len(answer.scope.runtimes) > 1 else "",
-        "further": _count_further(answer),
+        "further": FURTHER(count=unseen) if unseen else "",
         "title": title_candidates(answer, about, precision=precision),
-        "beside": PLUS_HOST if answer.counts_hosts else "",
+        "beside": " plus host" if answer.counts_hosts else "",
         "asked": list_steps(answer, repeated),
         "shown": ("shown_chips",) if answer.shown.rows else ("missed",),
     }
-
-
-def _count_further(answer: RecommendAnswer) -> str:
-    """Return the count of configurations of unavailable hardware that miss a limit and are not shown; empty if none."""
-    count = len(answer.select("infeasible")) - len(answer.missed)
-    return FURTHER(count=count) if count else ""
 
 
 def show_rate(answer: RecommendAnswer) -> str:
@@ -356,21 +318,12 @@ def list_steps(answer: RecommendAnswer, repeated: Sequence[str]) -> list[list[st
 
 
 def list_notes(answer: RecommendAnswer) -> list[str]:
-    """Return notes on what was tried, how it is ranked, hosts, rates and hardware that is not ranked."""
-    limits_energy = any(name in ("energy", "energy_per_inference") for name, _ in answer.limits.bounds)
-    rate, label = show_rate(answer), label_metric("energy_per_inference", answer.per)
+    """Return notes on what was tried, and on hardware that is not ranked or has no result."""
     unranked = (row for row in answer.select("feasible") if row.rank is None)
     refused = describe_unsupported(answer.scope.refused_runs)
     return [
         TRIED(configurations=CONFIGURATIONS(count=len(answer.rows)), chips=len({*map(find_chip, answer.rows)})),
-        BATCH_NOTE,
-        *([CHANCE_NOTE] if any(len(one.runs) > 1 for one in answer.facts.of(Choice)) else []),
-        *([MISS_NOTE] if answer.select("infeasible").rows else []),
-        *([HOST_NOTE] if answer.counts_hosts or limits_energy else []),
-        *([RATE_NOTE(rate=rate, per=answer.per, label=label)] if rate else []),
-        *([POWER_NOTE] if answer.limits.max_power_w is not None else []),
         *describe_unranked(answer, unranked),
-        *list_terms(answer),
         *([refused] if refused else []),
     ]
 
@@ -460,7 +413,7 @@ RECOMMEND: Final = Shape(
                 "worst_limit": lambda row: find_limited(row.worst_limit).label if row.worst_limit else "",
                 "violation_fraction": _percent,
                 "worst_value": lambda row: (
-                    (row.worst_limit and show_metric(row.worst_limit, row.worst_value)) or NOT_KNOWN
+                    (row.worst_limit and show_metric(row.worst_limit, row.worst_value)) or "not known"
                 ),
                 "worst_bound": lambda row: (
                     show_bound(row.worst_bound or 0.0, row.worst_unit) if row.worst_limit else ""

@@ -8,6 +8,7 @@ from typing import Final
 from joulemap.ask.fact import BOUNDARY, BUDGET, CALIBRATION, Refusal
 from joulemap.show.present.cell import show_count
 from joulemap.show.present.template import Template
+from joulemap.system.group import group
 from joulemap.system.name import PROJECTED
 
 MOST_REASONS: Final = 2
@@ -124,11 +125,8 @@ def list_excluded_notes(refusals: Sequence[Refusal]) -> list[str]:
     beyond = [NAMED(hardware=_name(one), reason=one.reason) for one in reversed(chips.values())]
     more = len(beyond) - MOST_NAMED
     notes = [NO_MODE(names=beyond[:MOST_NAMED], more=more if more > 0 else None)] if beyond else []
-    reasons: dict[str, list[str]] = {}
-    for one in refusals:
-        if one.code == BOUNDARY:
-            reasons.setdefault(one.reason, []).append(_name(one))
-    return [*notes, *(UNPLUGGED(names=_cut(names), reason=reason) for reason, names in reasons.items())]
+    reasons = group((one for one in refusals if one.code == BOUNDARY), lambda one: one.reason)
+    return [*notes, *(UNPLUGGED(names=_cut([*map(_name, own)]), reason=reason) for reason, own in reasons.items())]
 
 
 def _name(one: Refusal) -> str:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.physics.record.configuration import BOARD, SYSTEM
-from joulemap.physics.record.engine import has_framework, name_engine
 from joulemap.physics.record.product import FP32
-from joulemap.physics.record.runtime import RUNTIME
 from joulemap.show.present.cell import mark_projected
 from joulemap.show.present.document import Text
 from joulemap.show.present.template import Template
@@ -27,10 +24,6 @@ TITLE: Final = Template("{model} on {name} ({architecture}), batch {batch}, {pre
 
 EXACT: Final = Template("The {noun} sum exactly to {whole}: {wholes:and}.")
 INEXACT: Final = Template("The {noun} do not sum to {whole}: {parts:and} instead of {wholes:and}.")
-
-
-BOUNDS: Final = ("compute", "memory", "launch")
-"""Possible bottlenecks of a subgraph."""
 
 
 ONE_BY_ONE: Final = "latency"
@@ -58,12 +51,12 @@ def prove(noun: str, whole: str, *sums: tuple[int, int, str]) -> Text:
     return Text((EXACT if is_exact else INEXACT)(noun=noun, parts=parts, whole=whole, wholes=wholes))
 
 
-def prove_parts(noun: str, rows: Iterable[Any], total: Any, whole: str = "the run") -> Text:
-    """Return the check that parts sum to the whole in energy and, if parts have times, in latency."""
+def prove_parts(noun: str, rows: Iterable[Any], total: Any) -> Text:
+    """Return the check that parts sum to the run in energy and, if parts have times, in latency."""
     listed = list(rows)
     units = {"energy_fj": "fJ"} | ({"latency_fs": "fs"} if listed and hasattr(listed[0], "latency_fs") else {})
     sums = [(sum(getattr(row, name) for row in listed), getattr(total, name), unit) for name, unit in units.items()]
-    return prove(noun, whole, *sums)
+    return prove(noun, "the run", *sums)
 
 
 def title_runs(scope: Scope) -> Title:
@@ -154,43 +147,9 @@ def list_scope(scope: Scope) -> dict[str, Any]:
         "hosts": dict(scope.hosts),
         "fallback": tuple(row.record() for row in scope.reading.fallen),
         "omitted": tuple(row.record() for row in scope.reading.omitted),
-        "engines": _find_engines(scope),
         "changes": dict(scope.changes),
         "half_widths": {
             name: {quantity: {"all": width, "own": own} for quantity, (width, own) in widths.items()}
             for name, widths in scope.doubts.items()
         },
     }
-
-
-def _find_engines(scope: Scope) -> dict[str, list[str]]:
-    """Return inference engine -> hardware deployed with it; a box has the engines of its devices.
-
-    Empty unless the engine runtime is requested, or hardware that only an engine supports is compared with other
-    hardware. Empty also if the models name their serving engine, and for runs of several plans.
-    """
-    from joulemap.ask.setting import names_engine
-
-    if scope.is_divided or all(map(names_engine, scope.models)):
-        return {}
-    boxes = scope.selection.parts
-    entries = [
-        one
-        for entry, _ in scope.selection.pairs
-        for one in (map(HardwareEntry.of, boxes[entry.id]) if entry.id in boxes else (entry,))
-    ]
-    runtimes = [RUNTIME[one] for one in scope.runtimes]
-    is_mixed = (
-        any(one.is_compiled for one in runtimes) and len({has_framework(entry.architecture) for entry in entries}) > 1
-    )
-    return _group_engines(entries) if is_mixed or any(one.is_built for one in runtimes) else {}
-
-
-def _group_engines(entries: Iterable[HardwareEntry]) -> dict[str, list[str]]:
-    """Return engine -> hardware deployed with it, in the given order."""
-    by_engine: dict[str, list[str]] = {}
-    for entry in entries:
-        names = by_engine.setdefault(name_engine(entry.architecture, entry.vendor), [])
-        if entry.id not in names:
-            names.append(entry.id)
-    return by_engine

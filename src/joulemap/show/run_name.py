@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -19,6 +19,11 @@ def name_run(run: Subject) -> str:
     """Return the name of a run, with the mark of hardware that can be neither bought nor rented."""
     name = " ".join((run.hardware, *run.settings))
     return name if run.is_available else f"{PROJECTED}{name}"
+
+
+def name_first(runs: Mapping[int, Subject], fact: Any) -> str:
+    """Return the name of the first run of a fact."""
+    return name_run(runs[fact.runs[0]])
 
 
 def drop_settings(runs: Mapping[int, Subject], ids: Iterable[int]) -> dict[int, Subject]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from joulemap.ask.sanity import SanityAnswer
 from joulemap.show.present.document import Block, Grid, Text
@@ -22,7 +22,7 @@ MEANING: Final = (
 )
 
 
-def draw_probes(answer: SanityAnswer, grid: Grid, *_: Any, **__: Any) -> tuple[Block, ...]:
+def draw_probes(answer: SanityAnswer, grid: Grid) -> tuple[Block, ...]:
     """Return the probes with the number of each status, and what the statuses mean."""
     status = [probe.status for probe in answer.probes]
     counts = [COUNT(count=sum(one == name for one in status), status=name) for name in STATES]
@@ -39,7 +39,7 @@ PAGES: Final = {
                 "uncapped_ratio | unattributed_share_fraction | compute_utilization_fraction | "
                 "bandwidth_utilization_fraction | measured_power_w | measured_ratio | reason",
                 lay={"keep": "precision status power_ratio model"},
-                draw=draw_probes,
+                make=draw_probes,
             ),
         ),
     )

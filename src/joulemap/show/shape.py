@@ -14,10 +14,10 @@ import attrs
 
 from joulemap.ask.engine import INFERENCE
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Quantity, Share, Turn
-from joulemap.show.choice import MOST_WHY, describe_beyond, describe_choices, fits
+from joulemap.show.caveat import show_middle
+from joulemap.show.choice import MOST_WHY, describe_beyond, describe_choices, finish
 from joulemap.show.layout import lay_facts
 from joulemap.show.page import Drawings, Figures, compose, draw_picture, fill_steps, lay_rows, tell_left_out
-from joulemap.show.present.cell import show_quantity
 from joulemap.show.present.document import Block, Document, Section
 from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_run
@@ -27,7 +27,7 @@ TAGS: Final = ("metric", "level", "axis", "cause", "kind", "case")
 """Fields of a fact that a selector names, after the type of the fact: `share pattern`, `change fusion`."""
 
 RESERVED: Final = (
-    "asked", "beside", "dropped", "has_reasons", "has_steps", "is_alone", "is_brief", "limited", "notes", "omitted",
+    "asked", "beside", "dropped", "has_reasons", "has_steps", "is_alone", "limited", "notes", "omitted",
     "options", "row", "shown", "steps", "title", "told",
 )  # fmt: skip
 """Choices that a page reads itself (`Page.choices`). All others fill slots; one named like a table has its rows."""
@@ -73,7 +73,7 @@ def read(fact: Any, facts: Facts) -> dict[str, Any]:
 def _show(value: Any) -> Any:
     if not isinstance(value, Quantity):
         return value
-    return value.value if value.unit == "1" else show_quantity(value.value, value.unit)
+    return value.value if value.unit == "1" else show_middle(value)
 
 
 @frozen
@@ -150,13 +150,11 @@ class Part:
     cells: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
     """Function of the answer that returns cells which depend on it."""
     draw: Callable[..., Block | Iterable[Block]] | None = None
-    """Function of the answer, the grid and the choices that returns blocks, for what is peculiar."""
+    """Function of the answer, the grid, the limit and the choices that returns blocks, for what is peculiar."""
+    make: Callable[[Any, Any], Block | Iterable[Block]] | None = None
+    """Function of the answer and the grid alone, in place of `draw`."""
     is_tight: bool = False
     """True if the blocks are lines without space between them."""
-    is_brief: bool = False
-    """True if a part of the details has all of this part; a terminal then shows only one of them. The choice `is_brief`
-    overrides it.
-    """
     counts_left_out: bool = False
     """True if a line directly below the first section counts what has no result."""
     divide: Callable[[Any], Iterable[tuple[Mapping[str, Any], Any]]] | None = None
@@ -177,7 +175,7 @@ class Part:
         drawn = [self._draw(answer, rows, limit, {"table": self.table, **own}) for own, rows in kept]
         if not self.counts_left_out or not drawn:
             return drawn
-        below = tell_left_out(answer.scope, is_brief=True)
+        below = tell_left_out(answer.scope)
         return [attrs.evolve(drawn[0], blocks=(*drawn[0].blocks, *below), is_tight=True), *drawn[1:]]
 
     def _draw(self, answer: Any, rows: Any, limit: int | None, values: Mapping[str, Any]) -> Section:
@@ -188,10 +186,12 @@ class Part:
             options = {name: one.format(**values) if isinstance(one, str) else one for name, one in self.lay.items()}
             most = {"limit": limit and limit * self.is_long} if self.is_long else {}
             grid = lay_rows(answer, rows, self.columns.format(**values), **self.cells(answer), **most, **options)
-        blocks = self.draw(answer, grid, limit, **values) if self.draw is not None else grid
+        if self.make is not None:
+            blocks = self.make(answer, grid)
+        else:
+            blocks = self.draw(answer, grid, limit, **values) if self.draw is not None else grid
         title = self.title.format(**{"count": len(rows), **values})
-        is_brief = values.get("is_brief", self.is_brief)
-        return Section(title, blocks, is_tight=self.is_tight, is_brief=is_brief)
+        return Section(title, blocks, is_tight=self.is_tight)
 
 
 @frozen(kw_only=True)
@@ -264,8 +264,7 @@ class Shape(Page):
             more = read(found[0], facts) if found else {}
             add = Template(self.beside) if found else None
             return describe_choices(choices[:1], facts.runs, add, **{**more, "name": more.get("run")})
-        told = list(self.first.tell(facts, **values))
-        return (next((one for one in told if fits(one)), told[0]) if told else "") + "."
+        return finish([*self.first.tell(facts, **values)] or [""])
 
     def explain(self, facts: Facts) -> list[str]:
         """Return the lines on why, most important first."""

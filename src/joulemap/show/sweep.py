@@ -10,16 +10,19 @@ from typing import Any, Final
 import attrs
 
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Limit, Subject, Turn
-from joulemap.ask.sweep import SweepAnswer, find_series
+from joulemap.ask.sweep import ASKED, SweepAnswer, find_series
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import SweepDivision
 from joulemap.domain.table import Column
 from joulemap.generated.sweep import SweepPoint, SweepSeries, SweepWinner
 from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.physics.record.weight import spell_precision
-from joulemap.show.caveat import format_value
+from joulemap.show.caveat import format_value, show_middle
 from joulemap.show.choice import describe_choice, describe_choices, name_metric
+from joulemap.show.layout import mark_best
 from joulemap.show.page import Figures, draw_figure, tell_left_out
+from joulemap.show.present.category import name_bound
 from joulemap.show.present.cell import (
     Remark,
     is_tied,
@@ -34,9 +37,10 @@ from joulemap.show.present.document import Block, FieldCell, Grid, choose_rows
 from joulemap.show.present.picture import Marks, Picture
 from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.run import show_limit
-from joulemap.show.run_name import join_names, name_all, name_run
+from joulemap.show.run_name import join_names, name_all, name_first, name_run
 from joulemap.show.shape import Part, Shape
 from joulemap.show.title import Title
+from joulemap.system.group import first_of_each, group
 
 ALONE: Final = Template(
     "Use batch {energy_batch} on {name} for energy, {energy_per_inference} per inference, and batch {throughput_batch} "
@@ -56,11 +60,9 @@ COURSE: Final = Template("[{settings:list}: ]{nouns:and}: {course}")
 ALWAYS: Final = Template("{name} is best at every batch")
 FIRST: Final = Template("{name} is best from batch {batch}{turns}")
 TURN: Final = Template(", {name} from batch {batch}[ ({remark})]")
-TIED: Final = "statistically tied"
 FORCED: Final = Template("which {previous} cannot run")
 
 BEYOND_LIMIT: Final = Template("{names} exceed[{s}] {bound:s} at every batch; the nearest takes {value:s}")
-ONE: Final = "s"
 
 FALL: Final = Template(
     "{name}: throughput falls from {before:1/s} at batch {batch} to {after:1/s} at batch {last_batch}[, because "
@@ -83,12 +85,12 @@ def describe_answer(facts: Facts) -> str:
     choices = list_decided(facts)
     entries = facts.of(Entry)
     if len(entries) == 1:
-        values = {name: show_quantity(one.value, one.unit).strip() for name, one in entries[0].values.items()}
+        values = {name: show_middle(one).strip() for name, one in entries[0].values.items()}
         return ALONE(name=name_run(facts.runs[entries[0].runs[0]]), **values)
     models = list(dict.fromkeys(one.model for one in choices))
     if len(models) == 1:
         return describe_choices(choices, facts.runs)
-    names = {name_run(facts.runs[one.runs[0]]) for one in entries}
+    names = {name_first(facts.runs, one) for one in entries}
     if len(names) == 1:
         lean, busy = (
             [f"{pick(one.values[name].value for one in entries):.0f}" for pick in (min, max)]
@@ -97,7 +99,7 @@ def describe_answer(facts: Facts) -> str:
         return ONE_CHIP(name=names.pop(), lean=lean, busy=busy)
     clauses = []
     for metric, template in OF_MODELS.items():
-        won = Counter(name_run(facts.runs[one.runs[0]]) for one in choices if one.metric == metric)
+        won = Counter(name_first(facts.runs, one) for one in choices if one.metric == metric)
         name, count = won.most_common(1)[0]
         clauses.append(template(name=name, count=count, models=len(models)))
     return "; ".join(clauses) + "."
@@ -107,7 +109,7 @@ def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: chips beyond the limit, turns, falls, and named hardware that cannot be bought."""
     decided = list_decided(facts)
     beyond = [
-        NOT_SOLD(name=name_run(facts.runs[one.runs[0]]), clause=describe_choice(one, facts.runs))
+        NOT_SOLD(name=name_first(facts.runs, one), clause=describe_choice(one, facts.runs))
         for one in facts.of(Choice)
         if one not in decided and facts.runs[one.runs[0]].is_named
     ]
@@ -116,12 +118,6 @@ def list_reasons(facts: Facts) -> list[str]:
     names = WHY if all(not one.model for one in decided) else WHY[:1]
     turns = list_turns(facts, names=names, settings=_find_settings(decided, facts.runs))
     return [*limits, *beyond[:1], *turns, *falls]
-
-
-def list_other_turns(facts: Facts) -> list[str]:
-    """Return the turns that are not among the reasons."""
-    shown = list_reasons(facts)
-    return [line for line in list_turns(facts) if line not in shown]
 
 
 def _find_settings(choices: Sequence[Choice], runs: Mapping[int, Subject]) -> tuple[str, ...] | None:
@@ -134,8 +130,9 @@ def describe_limit(limit: Limit, runs: Mapping[int, Subject]) -> str:
     """Return a line on the chips that exceed a limit at every batch."""
     names = name_all(runs, limit.runs)
     value = limit.value.value if limit.value is not None else None
-    is_one = ONE if len(names) == 1 else None
-    return BEYOND_LIMIT(names=join_names(names), s=is_one, bound=limit.bound.value, value=value)
+    return BEYOND_LIMIT(
+        names=join_names(names), s="s" if len(names) == 1 else None, bound=limit.bound.value, value=value
+    )
 
 
 def list_turns(facts: Facts, *, names: Sequence[str] = (), settings: tuple[str, ...] | None = None) -> list[str]:
@@ -143,14 +140,19 @@ def list_turns(facts: Facts, *, names: Sequence[str] = (), settings: tuple[str, 
 
     `names` restricts the metrics, `settings` the model and settings; a single group has no settings.
     """
-    turns: dict[tuple[tuple[str, ...], str], list[Turn]] = {}
-    for one in facts.of(Turn):
-        if (not names or one.metric in names) and (settings is None or one.settings in ((), settings)):
-            turns.setdefault((one.settings, one.metric or ""), []).append(one)
-    nouns: dict[tuple[tuple[str, ...], str], list[str]] = {}
-    for (group, metric), course in turns.items():
-        nouns.setdefault((group, describe_course(course, facts.runs)), []).append(name_metric(metric))
-    return [COURSE(settings=group, nouns=alike, course=course) for (group, course), alike in nouns.items()]
+    turns = [
+        one
+        for one in facts.of(Turn)
+        if (not names or one.metric in names) and (settings is None or one.settings in ((), settings))
+    ]
+    courses = group(turns, lambda one: (one.settings, one.metric or ""))
+    told = [
+        (place, describe_course(course, facts.runs), name_metric(name)) for (place, name), course in courses.items()
+    ]
+    alike = group(told, lambda one: one[:2])
+    return [
+        COURSE(settings=place, nouns=[one[2] for one in own], course=course) for (place, course), own in alike.items()
+    ]
 
 
 def describe_course(turns: Sequence[Turn], runs: Mapping[int, Subject]) -> str:
@@ -162,7 +164,7 @@ def describe_course(turns: Sequence[Turn], runs: Mapping[int, Subject]) -> str:
     moves = []
     for before, one in zip(turns, later, strict=False):
         forced = FORCED(previous=_name_chip(runs[before.runs[0]])) if one.is_forced else ""
-        remark = TIED if one.is_tied else forced
+        remark = "statistically tied" if one.is_tied else forced
         moves.append(TURN(name=_name_chip(runs[one.runs[0]]), batch=one.after, remark=remark))
     return FIRST(name=name, batch=first.after, turns="".join(moves))
 
@@ -172,7 +174,7 @@ def describe_fall(fall: Change, runs: Mapping[int, Subject]) -> str:
     given = {name: format_value(one) for name, one in fall.values.items()}
     cause = CAUSE[fall.cause](**given) if fall.cause else ""
     return FALL(
-        name=name_run(runs[fall.runs[0]]),
+        name=name_first(runs, fall),
         before=fall.before.value,
         after=fall.after.value,
         cause=cause,
@@ -188,10 +190,7 @@ def _name_chip(run: Subject) -> str:
 
 def list_decided(facts: Facts) -> list[Choice]:
     """Return the choices of the first line: the first of each model and metric."""
-    by_model: dict[tuple[str, str], Choice] = {}
-    for one in facts.of(Choice):
-        by_model.setdefault((one.model, one.metric), one)
-    return list(by_model.values())
+    return list(first_of_each(facts.of(Choice), lambda one: (one.model, one.metric)).values())
 
 
 TITLE: Final = Template("{models:list}, {batches}, {hardware:n chip}, {precisions:list}, {runtimes:list}")
@@ -199,24 +198,12 @@ MANY_MODELS: Final = Template("{count} models")
 SPAN: Final = Template("batch {first}[ to {last}]")
 SERIES: Final = Template("{model} on {name}")
 CAP_SERIES: Final = Template("{chip}, batch {batch}")
-RATIO: Final = "ratio"
 PAIR: Final = Template("{one} against {other}[ at batch {batch}]")
 TIED_WITH: Final = Template("tied with {runner_up}")
-FACTOR: Final = Template("{ratio:x}")
 TABLES: Final[Mapping[SweepDivision, str]] = {
     "hardware": "series", "batch": "points", "winner": "winners", "crossing": "crossings"
 }  # fmt: skip
 """Division -> table of the answer, in the order of follow-up commands."""
-BEST: Final = "Best batch of each chip"
-
-BOUNDS: Final[Mapping[str, str]] = {
-    "compute": "compute",
-    "operands": "operand supply",
-    "memory": "memory",
-    "launch": "kernel launches",
-    "communication": "communication",
-}
-"""Bottleneck of the latency -> displayed name as a throughput limit of batches that run one after another."""
 
 SHOWN_TURNS: Final = 12
 """Maximum sentences of a figure."""
@@ -235,9 +222,6 @@ FEWEST_CAPS: Final = 3
 """Minimum caps of one chip for a figure over power caps."""
 
 SHOWN_MODELS: Final = 4
-
-MARKED: Final = {"energy_per_inference": "energy per inference", "throughput": "throughput"}
-"""Metric whose best cells are marked -> heading of its column."""
 
 
 def draw(answer: SweepAnswer) -> Figures:
@@ -265,57 +249,42 @@ def draw(answer: SweepAnswer) -> Figures:
     return (drawn, *([draw_figure(answer.scope, "cap", capped, None, "", texts)] if rows else []))
 
 
-def find_best(answer: SweepAnswer, row: SweepSeries) -> dict[str, int]:
-    """Return marked metric -> the id of the best run of a series in it."""
-    batches = zip(MARKED, (row.energy_batch, row.throughput_batch), strict=True)
-    points = {metric: answer.find_point(row, batch) for metric, batch in batches}
-    return {metric: point.run_id for metric, point in points.items() if point is not None}
+def list_best(answer: SweepAnswer, row: SweepSeries) -> list[int | None]:
+    """Return the runs of a series with the lowest energy per inference and with the highest throughput."""
+    points = (answer.find_point(row, batch) for batch in (row.energy_batch, row.throughput_batch))
+    return [None if point is None else point.run_id for point in points]
 
 
-def find_leaders(answer: SweepAnswer) -> set[tuple[str, int]]:
-    """Return metric and run of each decision."""
-    return {(one.metric, one.runs[0]) for one in list_decided(answer.facts)}
-
-
-def format_best(answer: SweepAnswer) -> dict[str, Any]:
+def find_cells(answer: SweepAnswer) -> dict[str, Any]:
     """Return the cells of the best batches that depend on the answer, and the rows that stay."""
-    leaders = find_leaders(answer)
-    choices = [one for one in list_decided(answer.facts) if one.metric in tuple(MARKED)[:1]]
-    least = {one.model or name: one.value.value for one in choices for name in answer.scope.models}
+    decided, models = list_decided(answer.facts), answer.scope.models
+    leaders = {(one.metric, one.runs[0]) for one in decided}
+    least = {one.model or name: one.value.value for one in decided if one.metric == ASKED[0] for name in models}
     widths = {one.runs[0]: one.values["energy_per_inference"].half_width for one in answer.facts.of(Entry)}
-
-    def find_run(row: SweepSeries) -> int | None:
-        return find_best(answer, row).get("energy_per_inference")
-
     return {
-        "stays": lambda row: bool(leaders & find_best(answer, row).items()),
-        "ratio": lambda row: FACTOR(ratio=(row.energy_per_inference_j or 0.0) / least[row.model]),
-        "energy_range": lambda row: show_ends(row.energy_per_inference_j, "J", widths[find_run(row) or 0]),
+        "stays": lambda row: not leaders.isdisjoint(zip(ASKED, list_best(answer, row), strict=True)),
+        "ratio": lambda row: show((row.energy_per_inference_j or 0.0) / least[row.model], "ratio"),
+        "energy_range": lambda row: show_ends(row.energy_per_inference_j, "J", widths[list_best(answer, row)[0] or 0]),
         "energy_per_inference_j": FieldCell(
-            "energy_per_inference_j", Template("[{energy_per_inference_j:J} at {energy_batch}]"), find_run
+            "energy_per_inference_j",
+            Template("[{energy_per_inference_j:J} at {energy_batch}]"),
+            lambda row: list_best(answer, row)[0],
         ),
         "throughput_limit": lambda row: _name_limit(row, answer.find_point(row, row.throughput_batch)),
     }
 
 
-def mark_best(answer: SweepAnswer, grid: Grid, limit: int | None, *, series: Any, **chosen: Any) -> Sequence[Block]:
+def draw_best(answer: SweepAnswer, grid: Grid, limit: int | None, *, series: Any, **chosen: Any) -> Sequence[Block]:
     """Return the table of the best batches, with the best of each model marked, and a trend by batch."""
-    leaders = find_leaders(answer)
-    rivals = {
-        (one.metric, run_id) for one in list_decided(answer.facts) for run_id in (*one.tied, *one.equal)
-    } - leaders
-    rows = choose_rows(series.rows, limit, format_best(answer)["stays"])
-    places = {name: index for index, name in enumerate(grid.headings)}
-    cells = {
-        (at, places[MARKED[metric]]): (metric, run_id)
-        for at, row in enumerate(rows)
-        for metric, run_id in find_best(answer, row).items()
-    }
-    best = frozenset(position for position, one in cells.items() if one in leaders and len(series) > 1)
-    tied = frozenset(position for position, one in cells.items() if one in rivals)
+    rows = choose_rows(series.rows, limit, find_cells(answer)["stays"])
     marks = tuple(_follow(answer, row) for row in rows)
-    trend = Picture(kind="trend", after=RATIO, of="energy per inference", heading="by batch", rows=marks)
-    drawn = attrs.evolve(grid, best=best, tied=tied, pictures=(trend,))
+    trend = Picture(kind="trend", after="ratio", of=METRIC[ASKED[0]].label, heading="by batch", rows=marks)
+    drawn = attrs.evolve(grid, pictures=(trend,))
+    for column, metric in enumerate(ASKED if len(series) > 1 else ()):
+        choices = [one for one in list_decided(answer.facts) if one.metric == metric]
+        close = {run_id for one in choices for run_id in (*one.tied, *one.equal)}
+        ids = [list_best(answer, row)[column] for row in rows]
+        drawn = mark_best(drawn, METRIC[metric].label, ids, {one.runs[0] for one in choices}, close)
     return tell_below(answer, drawn, limit, **chosen)
 
 
@@ -334,7 +303,7 @@ def _follow(answer: SweepAnswer, row: SweepSeries) -> Marks:
 
 def _name_limit(row: SweepSeries | SweepPoint, point: SweepPoint | None) -> str:
     """Return what limits the throughput, or the latency of one batch at a run; empty if unknown."""
-    return show_limit(row) or ("" if point is None else BOUNDS.get(point.bound or "", ""))
+    return show_limit(row) or ("" if point is None else name_bound(point.bound or ""))
 
 
 def show_zone(low: float | None, high: float | None, unit: str = "") -> str:
@@ -362,7 +331,7 @@ def choose(
     Tables behind the first one leave out refused runs, and winners that had no rival. `again` holds options that only a
     repeat of this sweep needs.
     """
-    scope, first = answer.scope, TABLES[by]
+    scope, first, told = answer.scope, TABLES[by], list_reasons(answer.facts)
     models, batches, divisions = scope.models, scope.batches, tuple(TABLES)
     places = {name: index for index, name in enumerate(dict.fromkeys(row.model for row in answer.series))}
     rows = [row for row in answer.series if row.batch_count]
@@ -371,31 +340,26 @@ def choose(
         "points": answer.points.with_rows(row for row in answer.points if row.status == "ok"),
         "winners": answer.winners.with_rows(row for row in answer.winners if row.candidate_count > 1),
     }
-    best = next((row for row in answer.series if row.throughput_batch is not None), None)
-    about_best: dict[str, Any] = {"model": "", "hardware": "", "batch": "", "precision": [], "runtime": ""}
-    if best is not None:
-        about_best = {
-            "model": best.model,
-            "hardware": scope.spell(best.hardware),
-            "batch": best.throughput_batch,
-            "precision": spell_precision(best.precision) if best.precision != "fp32" else [],
-            "runtime": best.runtime if best.runtime != USUAL_RUNTIME else "",
-        }
+    best = next(row for row in answer.series if row.throughput_batch is not None)
     budget = show_quantity(answer.max_latency_s, "s")
     return {
         **{name: one for name, one in informative.items() if name != first},
-        **about_best,
+        "model": best.model,
+        "hardware": scope.spell(best.hardware),
+        "batch": best.throughput_batch,
+        "precision": spell_precision(best.precision) if best.precision != "fp32" else [],
+        "runtime": best.runtime if best.runtime != USUAL_RUNTIME else "",
         "series": answer.series.with_rows(series),
         "shown": (first,),
         "limited": first,
         "csv": first,
-        "best": "" if by == "hardware" else BEST,
+        "best": "" if by == "hardware" else "Best batch of each chip",
         "varying": "".join(f"*{name} | " for name in answer.varying),
         "budget": f"*throughput within {budget} budget_throughput_per_s | " if answer.max_latency_s else "",
         "models": models,
         "deeper": dict(itertools.pairwise(divisions + divisions[:1]))[by],
         "again": again,
-        "notes": list_other_turns(answer.facts),
+        "notes": [line for line in list_turns(answer.facts) if line not in told],
         "title": Title(
             form=TITLE,
             values={
@@ -438,10 +402,10 @@ SWEEP: Final = Shape(
                 "zone_low_batch": lambda row: show_zone(row.zone_low_batch, row.zone_high_batch),
                 "zone_low_power_w": lambda row: show_zone(row.zone_low_power_w, row.zone_high_power_w, "W"),
             },
-            cells=format_best,
+            cells=find_cells,
             is_long=True,
             is_tight=True,
-            draw=mark_best,
+            draw=draw_best,
         ),
         Part(
             title="Every batch",

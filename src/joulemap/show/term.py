@@ -9,15 +9,12 @@ from joulemap.ask.cause import HOST, IDLE, RESIDUAL as UNATTRIBUTED, ROLE, UNEXP
 from joulemap.ask.decision import decide
 from joulemap.ask.fact import LEADING, Choice, Entry, Facts, Quantity, Subject, Term
 from joulemap.domain.role import ROLES
-from joulemap.show.caveat import RANGES
+from joulemap.show.caveat import show_middle, tell_ranges
 from joulemap.show.choice import MOST_WHY, describe_beyond, describe_choice
 from joulemap.show.present.category import name_category
 from joulemap.show.present.cell import show_ends, show_plain, show_quantity, show_share, show_units
 from joulemap.show.present.template import Template
-from joulemap.show.run_name import name_run
-
-BOUND: Final[Mapping[str, str]] = {"compute": "compute time", "memory": "memory time", "launch": "launch time"}
-"""Category of time -> its name. Launches are one category; other time belongs to the bottleneck of its kernel."""
+from joulemap.show.run_name import name_first, name_run
 
 SI_WORDS: Final[Mapping[str, str]] = {"B": "byte", "J": "joule", "s": "second"}
 
@@ -77,16 +74,15 @@ EACH: Final = "each"
 TRAFFIC: Final = Template("off-chip traffic: {a}, {b}")
 ON: Final = Template("{amount} on {name}")
 RANGE: Final = Template("{range} on {name}")
-RANGES_ARE: Final = Template("{ranges}: {spans:list}")
 
 
 def describe_difference(facts: Facts) -> str:
     """Return the first line: which run needs less, and the category that makes most of the difference."""
     choice: Choice = facts.of(Choice)[0]
     if len(choice.runs) < 2:
-        line = ITSELF(name=name_run(facts.runs[choice.runs[0]]))
+        line = ITSELF(name=name_first(facts.runs, choice))
     else:
-        line = f"{name_run(facts.runs[choice.runs[0]])} {describe_choice(choice, facts.runs)}"
+        line = f"{name_first(facts.runs, choice)} {describe_choice(choice, facts.runs)}"
         first = next(iter(_find_terms(facts)), None)
         if first is not None and first.share and first.share > 0.0 and not choice.tied and not choice.equal:
             is_most = first.share >= MOSTLY and facts.runs[choice.runs[0]].is_available
@@ -111,17 +107,17 @@ def find_causes(facts: Facts) -> list[Term]:
 
 def name_term(term: Term) -> str:
     """Return the name of what a term divides by: an energy category, a kind of time or a part of memory."""
-    return BOUND[term.name] if term.quantity == "time" else name_category(term.name)
+    return f"{term.name} time" if term.quantity == "time" else name_category(term.name)
 
 
 def describe_ranges(facts: Facts) -> str:
     """Return the range of each run, whose value the table states; empty without ranges."""
     spans = [
-        RANGE(range=show_ends(value.value, value.unit, value.half_width), name=name_run(facts.runs[one.runs[0]]))
+        RANGE(range=show_ends(value.value, value.unit, value.half_width), name=name_first(facts.runs, one))
         for one in facts.of(Entry)
         if (value := one.values.get(facts.asked[0])) is not None and value.half_width
     ]
-    return RANGES_ARE(ranges=RANGES, spans=spans) if spans else ""
+    return tell_ranges(spans)
 
 
 def list_reasons(facts: Facts) -> list[str]:
@@ -174,7 +170,7 @@ def _describe_other(term: Term, runs: Mapping[int, Subject], count: int) -> str:
     """Return the line on a term that is no part of the sum: a subgraph, or off-chip traffic."""
     if term.level == "traffic":
         sides = [
-            ON(amount=show_quantity(one.value, one.unit), name=name_run(runs[run_id]))
+            ON(amount=show_middle(one), name=name_run(runs[run_id]))
             for one, run_id in zip(term.amounts, term.runs, strict=True)
         ]
         return TRAFFIC(a=sides[0], b=sides[1])
@@ -225,7 +221,7 @@ def _describe_side(term: Term, side: int, name: str) -> str:
         return NONE(name=name)
     count = term.counts[side] if term.counts else None
     price = term.prices[side] if term.prices else None
-    text = _multiply(term, side, count, price) or show_quantity(amount.value, amount.unit)
+    text = _multiply(term, side, count, price) or show_middle(amount)
     return SIDE(amount=text, name=name, units=show_units(*term.units[side]) if term.units else "")
 
 
@@ -248,7 +244,7 @@ def _multiply(term: Term, side: int, count: Quantity | None, price: Quantity | N
     if price is None:
         return counted
     is_rate = price.unit not in ("J", "W", "s", "")
-    priced = show_share(price.value) if not price.unit else show_quantity(price.value, price.unit)
+    priced = show_share(price.value) if not price.unit else show_middle(price)
     if counted:
         form = AT_RATE if is_rate else DURING if price.unit == "W" else TIMES
         return form(count=counted, price=priced)
@@ -257,5 +253,5 @@ def _multiply(term: Term, side: int, count: Quantity | None, price: Quantity | N
 
 def _show_count(count: Quantity) -> str:
     if count.unit in SI_WORDS:
-        return show_quantity(count.value, count.unit)
+        return show_middle(count)
     return f"{show_quantity(count.value, '').strip()} {count.unit}s"

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from joulemap.physics.record.configuration import NO_HOST
 from joulemap.show.present.template import Template
+from joulemap.system.group import group
 from joulemap.system.record import frozen
 
 RUNS: Final = Template("{models:list}, batch {batches:and}, {precisions:list}[, {runtimes:list}]")
@@ -18,7 +19,6 @@ BOUND: Final = Template(
     "{subject}[, {beside:list}][, {fp32}], {boundaries:and}[, {hosts:list}][, {changes:list}][: {about}]"
 )
 WALL_ELSE_BOARD: Final = "energy at the wall where known, else at the board"
-DEVICE_ONLY: Final = "device only"
 WITH_HOST: Final = Template("with host {host}")
 CHANGED: Final = Template("{hardware:and} with {numbers:and}")
 MORE_CHANGED: Final = Template("{count} more changed")
@@ -96,7 +96,7 @@ def bind(title: Title, conditions: Conditions, beside: str = "", meanings: Mappi
         boundaries=[
             f"{one}{beside}" for one in ([WALL_ELSE_BOARD] if conditions.is_wall_else_board else conditions.boundaries)
         ],
-        hosts=[DEVICE_ONLY if one == NO_HOST else WITH_HOST(host=one) for one in conditions.hosts],
+        hosts=["device only" if one == NO_HOST else WITH_HOST(host=one) for one in conditions.hosts],
         changes=[*changes[:MOST_CHANGES], *([MORE_CHANGED(count=hidden)] if hidden > 0 else [])],
         about=about,
     )
@@ -104,9 +104,7 @@ def bind(title: Title, conditions: Conditions, beside: str = "", meanings: Mappi
 
 def describe_changes(changes: Mapping[str, Sequence[str]]) -> list[str]:
     """Return one text per group of hardware with the same changed numbers."""
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for hardware, numbers in changes.items():
-        groups.setdefault(tuple(numbers), []).append(hardware)
+    groups = group(changes, lambda hardware: tuple(changes[hardware]))
     return [CHANGED(hardware=names, numbers=_shorten(numbers)) for numbers, names in groups.items()]
 
 

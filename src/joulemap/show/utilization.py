@@ -12,15 +12,14 @@ from joulemap.ask.scope import vary
 from joulemap.ask.utilization import BOUNDS, LOWER, OTHER_CHIP, UtilizationAnswer
 from joulemap.domain.table import Column, Table
 from joulemap.generated.utilization import Pairing, Remedy, Utilization
-from joulemap.show.caveat import RANGES
-from joulemap.show.choice import fits
-from joulemap.show.page import Drawings, Figures, draw_figure, sketch, tell_left_out
-from joulemap.show.part import RANGES_ARE
+from joulemap.show.caveat import tell_ranges
+from joulemap.show.choice import finish
+from joulemap.show.page import Drawings, Figures, draw_figure, sketch
 from joulemap.show.present.category import name_bound
 from joulemap.show.present.cell import Number, mark_projected, show_plain, show_quantity, show_share, show_span
 from joulemap.show.present.document import Text
 from joulemap.show.present.template import Template
-from joulemap.show.run_name import name_run
+from joulemap.show.run_name import name_first
 from joulemap.show.shape import Part, Shape, read
 from joulemap.show.term import RANGE
 from joulemap.system.name import PROJECTED
@@ -61,9 +60,6 @@ PADDING: Final = Template("{padding:%} of the MACs in tiles are padding, because
 LANES: Final = Template(
     "{run}: only convolutions use TF32; {share:%} of the fp32 peak (`--matmul-precision high`: all in TF32)"
 )
-GRADES: Final = Template("grades by share of the peak, or of the roofline: {bounds:list}, else {last}")
-GRADE: Final = Template("{grade} from {least_fraction:set %}")
-INACCURATE: Final = "a lower precision is judged by time and energy; the accuracy of the model is not considered"
 UNTRACED: Final = Template("other batches were not tried: {untraced}")
 PAIRING: Final = Template(
     "size classes by operations of one inference, * marks {model}; from the stored runs with these settings[ {among}]"
@@ -73,7 +69,6 @@ NO_MACS: Final = Template("no MACs[ {mark}]")
 GOALS: Final = {"energy": "least energy", "latency": "least latency", "utilization": "highest utilization"}
 BY_PAIRING: Final = "utilization {model} --hardware {rivals} --pairing"
 BY_BATCH: Final = "sweep {model} --hardware {worst}"
-REMEDY_TABLE, PAIRING_TABLE = "Remedies", "Best hardware per model size"
 
 SHOWN_RIVALS: Final = 3
 """Maximum chips in the follow-up command on models of other sizes, besides the least utilized chip."""
@@ -105,8 +100,7 @@ def describe_use(facts: Facts) -> str:
             "what": "throughput" if is_faster else "energy per inference",
             "latency": latency if latency > 1.0 + MOVED else None,
         }
-        whole = HELPS(**values, share=worst["share"], peak=peak)
-        return (whole if fits(whole) else HELPS(**values, share=None)) + "."
+        return finish([HELPS(**values, share=share, peak=peak) for share in (worst["share"], None)])
     return USES(None, **worst, peak=peak, others=[OTHER(None, **one) for one in others[:1]] or None)
 
 
@@ -145,15 +139,13 @@ def describe_ranges(facts: Facts) -> str:
         value = one.values["utilization"]
         if value.half_width:
             ends = (min(value.value * math.exp(sign * value.half_width), 1.0) for sign in (-1.0, 1.0))
-            spans.append(RANGE(range=show_span(*map(show_share, ends)), name=name_run(facts.runs[one.runs[0]])))
-    return RANGES_ARE(ranges=RANGES, spans=spans) if spans else ""
+            spans.append(RANGE(range=show_span(*map(show_share, ends)), name=name_first(facts.runs, one)))
+    return tell_ranges(spans)
 
 
 def list_notes(answer: UtilizationAnswer) -> list[str]:
-    """Return notes on the least share of each grade, on why other batches were not tried, and on other precisions."""
-    told = GRADES(bounds=[GRADE(row) for row in answer.grades.rows[:-1]], last=answer.grades.rows[-1].grade)
-    untraced = [UNTRACED(untraced=answer.untraced)] if answer.untraced else []
-    return [told, *untraced, *([INACCURATE] if answer.precisions else [])]
+    """Return a note on why other batches were not tried; empty if they were."""
+    return [UNTRACED(untraced=answer.untraced)] if answer.untraced else []
 
 
 def list_bounds(row: Utilization) -> list[tuple[str, float]]:
@@ -250,8 +242,7 @@ UTILIZATION: Final = Shape(
                 ),
             },
             is_long=True,
-            is_tight=True,
-            draw=lambda answer, grid, _, **__: (grid, *tell_left_out(answer.scope, is_brief=True)),
+            counts_left_out=True,
         ),
         Part(
             title="Roofline",
@@ -269,7 +260,7 @@ UTILIZATION: Final = Shape(
             "bottleneck | subgraph_count | bottleneck_fraction | units_used_count",
         ),
         Part(
-            title=REMEDY_TABLE,
+            title="Remedies",
             table="tried",
             columns="hardware | *choice | *throughput_ratio | *energy_ratio | *gain_ratio | latency_ratio | remedy | "
             "is_better",
@@ -288,7 +279,7 @@ UTILIZATION: Final = Shape(
             "*compute_utilization_fraction | *baseline_precision",
         ),
         Part(
-            title=PAIRING_TABLE,
+            title="Best hardware per model size",
             table="pairings",
             columns="least_flop_count | goal | hardware | won_count | median_value | median_advantage_ratio | "
             "median_utilization_fraction | model_count | hardware_count | runner_up",
@@ -307,7 +298,7 @@ UTILIZATION: Final = Shape(
                     else ""
                 ),
             },
-            draw=lambda answer, grid, _, **__: (
+            make=lambda answer, grid: (
                 grid,
                 Text(PAIRING(model=answer.scope.model, among="on the chips above" if len(answer.rows) > 1 else "")),
             ),

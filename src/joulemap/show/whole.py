@@ -8,6 +8,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.ask.fact import Facts
+from joulemap.ask.utilization import BOUNDS
 from joulemap.ask.whole import BreakdownAnswer
 from joulemap.show.choice import describe_beyond
 from joulemap.show.layout import lay_beside
@@ -16,7 +17,7 @@ from joulemap.show.part import describe_energies, describe_least
 from joulemap.show.present.cell import mark_projected, show_busy_units
 from joulemap.show.present.document import Grid
 from joulemap.show.present.template import Template
-from joulemap.show.run import BOUNDS, prove_parts
+from joulemap.show.run import prove_parts
 from joulemap.show.shape import Part, Shape
 
 NAME: Final = Template("[{model} on ]{name}")
@@ -76,7 +77,7 @@ def lay_figures(answer: BreakdownAnswer, figures: Sequence[str]) -> Grid:
     return lay_beside(("quantity per batch", *names), figures, rows, keep=[names[place] for place in frugal])
 
 
-def lay_more(answer: BreakdownAnswer, *_: Any, **__: Any) -> Grid:
+def lay_more(answer: BreakdownAnswer, _: Any) -> Grid:
     """Return the grid of further figures."""
     drawn = lay_figures(answer, MORE)
     return attrs.evolve(drawn, rows=(*drawn.rows, ("units", *map(show_busy_units, answer.answered))))
@@ -107,8 +108,8 @@ PAGES: Final = {
         draw=draw,
         csv="rows",
         parts=(
-            Part(table="answered", draw=lambda answer, *_, **__: lay_figures(answer, FIGURES), counts_left_out=True),
-            Part(title="More figures", table="rows", draw=lay_more),
+            Part(table="answered", make=lambda answer, _: lay_figures(answer, FIGURES), counts_left_out=True),
+            Part(title="More figures", table="rows", make=lay_more),
             Part(
                 title="Energy of {of} on {name}",
                 table="tree",

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from joulemap.ask.fact import Change, Choice, Facts, Win
+from joulemap.show.caveat import show_middle
 from joulemap.show.choice import (
     MOST_TIED,
     MOST_WHY,
-    NOT_SOLD,
     describe_alone,
     describe_choice,
-    fits,
+    finish,
     name_metric,
 )
-from joulemap.show.present.cell import show_quantity
 from joulemap.show.present.template import Template
-from joulemap.show.run_name import join_names, name_all, name_run
-
-TRAFFIC: Final = "off-chip traffic"
-"""Name of the metric `memory` of a part."""
+from joulemap.show.run_name import join_names, name_all, name_first, name_run
+from joulemap.system.group import first_of_each
 
 OF_SOME: Final = Template("{count} of {total} {level}s")
 OF_EVERY: Final = {1: Template("the {level}"), 2: Template("both {level}s")}
@@ -30,13 +27,10 @@ LEADS: Final = Template("{name} has the lowest {noun} for {won}")
 TAKES: Final = Template("Take {name}: it has the lowest {noun} for {won}")
 SHARED: Final = Template("{names} each have the lowest {noun} for {won}")
 TIE: Final = Template("{names} tie for the lowest {noun} of {won}")
-TIES: Final = Template("{name} ties for the lowest {noun} of {won}")
 MANY: Final = Template("{count} chips each have the lowest {noun} for {won}")
 OTHER: Final = Template("{head}; {name} for {count} of them")
 BUT: Final = Template("{head}, but in all {name} {clause}")
-LEADS_IN_ALL: Final = "leads"
 CLOSE: Final = Template("{head}, statistically tied for {count} of them")
-EVERY: Final = "all"
 
 IN_ALL: Final = Template("[{model}: ]in all, {name} {clause}")
 KINDS: Final = Template("{name} leads on {kinds:and}")
@@ -46,7 +40,6 @@ ONE_OF_KIND: Final = Template("the only {kind}")
 MORE_KINDS: Final = Template("{count} other kinds")
 WOULD: Final = Template("{name}, which cannot be bought, would have the lowest {noun} for {won}")
 OF_MODEL: Final = Template("{model}: {name} {clause}")
-WINS: Final = Template("[{model}: ]{line}[: {kinds:and}][; it ties for {tied} more]")
 
 MODELS: Final = Template("On {name}, {least} has the lowest {noun} ({value}); {most} has {ratio:x} as much")
 SPREAD: Final = Template("on {name}, {least} has the lowest {noun}; {most} has {ratio:x} as much")
@@ -69,9 +62,9 @@ def describe_parts(facts: Facts) -> str:
     head = _describe_lead(facts, wins)
     lines = [_add_other(facts, head, wins), head]
     if better := _find_better(facts):
-        clauses = [*(describe_choice(better, facts.runs, rival) for rival in (None, "")), LEADS_IN_ALL]
-        lines = [BUT(head=head, name=name_run(facts.runs[better.runs[0]]), clause=clause) for clause in clauses]
-    return _finish(facts, wins[0].runs[0], lines)
+        clauses = [*(describe_choice(better, facts.runs, rival) for rival in (None, "")), "leads"]
+        lines = [BUT(head=head, name=name_first(facts.runs, better), clause=clause) for clause in clauses]
+    return finish(lines, facts.runs[wins[0].runs[0]])
 
 
 def _find_better(facts: Facts) -> Choice | None:
@@ -89,32 +82,24 @@ def describe_models(facts: Facts) -> str:
         run_id = changes[0].runs[0] if changes else next(iter(facts.runs))
         line = _describe_change(MODELS, facts, changes[0]) if changes else ""
         same = SAME(name=name_run(facts.runs[run_id]), noun=name_metric(facts.asked[0]))
-        return _finish(facts, run_id, [line or same])
+        return finish([line or same], facts.runs[run_id])
     head = _describe_lead(facts, wins)
     close = sum(bool(one.tied) and one.runs[0] in wins[0].runs for one in _list_wholes(facts))
-    count = EVERY if close == wins[0].count else close
-    lines = [CLOSE(head=head, count=count), head] if close else [_add_other(facts, head, wins), head]
-    return _finish(facts, wins[0].runs[0], lines)
+    tied = CLOSE(head=head, count="all" if close == wins[0].count else close)
+    lines = [tied, head] if close else [_add_other(facts, head, wins), head]
+    return finish(lines, facts.runs[wins[0].runs[0]])
 
 
-def _finish(facts: Facts, run_id: int, lines: Sequence[str]) -> str:
-    """Return the first line that is short enough, or the last one, as a sentence on the chip of a run."""
-    line = next((one for one in lines if fits(one)), lines[-1])
-    return line + ("" if facts.runs[run_id].is_available else NOT_SOLD) + "."
-
-
-def _list_wins(facts: Facts, model: str = "") -> list[Win]:
-    """Return the wins of available hardware for a model, most first; of all hardware if none is available."""
-    wins = [one for one in facts.of(Win) if one.model == model]
+def _list_wins(facts: Facts) -> list[Win]:
+    """Return the wins of available hardware, most first; of all hardware if none is available."""
+    wins = facts.of(Win)
     return [one for one in wins if facts.runs[one.runs[0]].is_available] or wins
 
 
 def _list_wholes(facts: Facts) -> list[Choice]:
     """Return the first choice of each model, among several chips."""
-    by_model: dict[str, Choice] = {}
-    for one in facts.of(Choice):
-        by_model.setdefault(one.model, one)
-    return [one for one in by_model.values() if len(one.runs) > 1]
+    firsts = first_of_each(facts.of(Choice), lambda one: one.model)
+    return [one for one in firsts.values() if len(one.runs) > 1]
 
 
 def _describe_lead(facts: Facts, wins: Sequence[Win]) -> str:
@@ -136,12 +121,12 @@ def _add_other(facts: Facts, head: str, wins: Sequence[Win]) -> str:
     first, other = wins[0], next(iter(wins[1:]), None)
     if other is None or other.count in (0, first.count):
         return head
-    return OTHER(head=head, name=name_run(facts.runs[other.runs[0]]), count=other.count)
+    return OTHER(head=head, name=name_first(facts.runs, other), count=other.count)
 
 
 def _name(win: Win) -> str:
-    """Return the noun of the metric."""
-    return TRAFFIC if win.metric == "memory" and win.level != "model" else name_metric(win.metric)
+    """Return the noun of the metric; that of the memory of a part is traffic."""
+    return "off-chip traffic" if win.metric == "memory" and win.level != "model" else name_metric(win.metric)
 
 
 def show_count(count: int, win: Win) -> str:
@@ -158,11 +143,11 @@ def list_part_reasons(facts: Facts) -> list[str]:
         return []
     beyond = _describe_beyond(facts)
     wholes = [
-        IN_ALL(model=one.model, name=name_run(facts.runs[one.runs[0]]), clause=describe_choice(one, facts.runs))
+        IN_ALL(model=one.model, name=name_first(facts.runs, one), clause=describe_choice(one, facts.runs))
         for one in _list_wholes(facts)
     ]
     kinds = [
-        KINDS(name=name_run(facts.runs[one.runs[0]]), kinds=_name_kinds(one))
+        KINDS(name=name_first(facts.runs, one), kinds=_name_kinds(one))
         for one in _list_wins(facts)[:2]
         if one.kinds and len(wholes) < 2
     ]
@@ -176,7 +161,7 @@ def list_model_reasons(facts: Facts) -> list[str]:
     wholes = [one for one in _list_wholes(facts) if not one.equal]
     wholes.sort(key=lambda one: (not one.tied, one.ratio or 1.0))
     lines = [
-        OF_MODEL(model=one.model, name=name_run(facts.runs[one.runs[0]]), clause=describe_choice(one, facts.runs))
+        OF_MODEL(model=one.model, name=name_first(facts.runs, one), clause=describe_choice(one, facts.runs))
         for one in wholes
     ]
     has_wins = bool(facts.of(Win))
@@ -187,12 +172,9 @@ def list_model_reasons(facts: Facts) -> list[str]:
 def _describe_beyond(facts: Facts) -> list[str]:
     """Return a line on the first named hardware that cannot be bought and would win; empty without any."""
     shown = {one.runs[0] for one in _list_wins(facts)}
-    beyond = [
-        one for one in facts.of(Win) if not one.model and one.runs[0] not in shown and facts.runs[one.runs[0]].is_named
-    ]
+    beyond = [one for one in facts.of(Win) if one.runs[0] not in shown and facts.runs[one.runs[0]].is_named]
     return [
-        WOULD(name=name_run(facts.runs[one.runs[0]]), noun=_name(one), won=show_count(one.count, one))
-        for one in beyond[:1]
+        WOULD(name=name_first(facts.runs, one), noun=_name(one), won=show_count(one.count, one)) for one in beyond[:1]
     ]
 
 
@@ -207,21 +189,12 @@ def _name_kinds(win: Win) -> list[str]:
     return [*names, *([MORE_KINDS(count=more)] if more else [])]
 
 
-def describe_wins(facts: Facts, model: str = "") -> Iterator[str]:
-    """Yield one line per chip on the parts that it is best at, with their kinds; `model` if there are several."""
-    for one in (win for win in facts.of(Win) if win.model == model):
-        run = facts.runs[one.runs[0]]
-        given = {"name": name_run(run), "noun": _name(one), "won": show_count(one.count or one.tied, one)}
-        line = (LEADS if run.is_available else WOULD)(**given) if one.count else TIES(**given)
-        yield WINS(model=model, line=line, kinds=_name_kinds(one), tied=one.tied if one.count and one.tied else None)
-
-
 def _describe_change(template: Template, facts: Facts, change: Change) -> str:
     """Return a line on the models with the lowest and the highest value on one chip."""
     return template(
-        name=name_run(facts.runs[change.runs[0]]),
+        name=name_first(facts.runs, change),
         noun=name_metric(change.metric),
-        value=show_quantity(change.before.value, change.before.unit),
+        value=show_middle(change.before),
         ratio=change.after.value / change.before.value if change.before.value else None,
         **change.values,
     )

@@ -34,7 +34,7 @@ def name_category(name: str) -> str:
     return CATEGORY.get(name, name)
 
 
-BOUND: Final = {"launch": "launches"}
+BOUND: Final = {"launch": "launches", "operands": "operand supply"}
 """Bottleneck of a kernel -> what limits it, if it has another name."""
 
 

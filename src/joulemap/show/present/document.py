@@ -26,6 +26,7 @@ from joulemap.show.present.cell import (
     show_quantity,
 )
 from joulemap.show.present.text import make_all_visible, make_visible
+from joulemap.system.group import group
 from joulemap.system.name import PROJECTED
 from joulemap.system.record import frozen
 from joulemap.system.wing import find_parts
@@ -171,26 +172,16 @@ class Grid:
     def with_shares(self, show_share_of: Callable[[EnergyCell], str]) -> Grid:
         """Return the grid with the assumed share of each energy, as formatted by `show_share_of`.
 
-        The shares of a column get their own column next to it. If only one of several rows has an energy, the share is
-        added to the cell instead.
+        The shares of a column get their own column next to it.
         """
         shares = {position: text for position, energy in self.energies.items() if (text := show_share_of(energy))}
         bare = attrs.evolve(self, energies={})
         energy_columns = {column for _, column in shares}
         for column in sorted(energy_columns, reverse=True):
             texts = [shares.get((row, column), "") for row in range(len(self.rows))]
-            is_column = len(texts) == 1 or sum(position[1] == column for position in self.energies) > 1
             heading = SHARE_HEADING if len(energy_columns) == 1 else f"{self.headings[column]}, {SHARE_HEADING}"
-            bare = bare._with_column(column, heading, texts) if is_column else bare._with_words(column, texts)
+            bare = bare._with_column(column, heading, texts)
         return bare
-
-    def _with_words(self, column: int, texts: Sequence[str]) -> Grid:
-        """Return the grid with a share in brackets added to each cell of a column."""
-        rows = [list(cells) for cells in self.rows]
-        for cells, text in zip(rows, texts, strict=True):
-            cell = cells[column]
-            cells[column] = type(cell)(f"{cell} ({text} {SHARE_HEADING})") if text else cell
-        return attrs.evolve(self, rows=rows)
 
     def _with_column(self, column: int, heading: str, texts: Sequence[str]) -> Grid:
         """Return the grid with a new column after an existing one; narrow terminals fold both together.
@@ -310,8 +301,6 @@ class Section:
     blocks: tuple[Block, ...] = attrs.field(converter=_blocks)
     is_tight: bool = False
     """True if the blocks are lines without space between them."""
-    is_brief: bool = False
-    """True if a section of the details contains all of this section; a terminal then shows only one of them."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -405,7 +394,7 @@ class Document:
     def on_screen(self, *, notes: bool, details: bool, hints: tuple[str, str] = ("--notes", "--details")) -> Document:
         """Return the document for a terminal: main reasons, one step, and `hints` on how to show the rest."""
         kept = [section for section in self.details if section.texts]
-        sections = tuple(one for one in self.sections if not (details and one.is_brief))
+        sections = self.sections
         cuts: list[tuple[list[str], str]] = []
         if self.is_decision:  # its last line has room for what its tables omit
             cuts = [([one.more_text], one.show_all) for section in sections for one in section.grids if one.cut]
@@ -459,14 +448,13 @@ def grid(
     keep: Sequence[str] = (),
     ranked: Sequence[str] = (),
     projected: frozenset[str] = frozenset(),
-    first: Sequence[Sequence[str]] = (),
     noun: str = "rows",
     stays: Callable[[Row], bool] | None = None,
     is_plain: bool = False,
 ) -> Grid:
     """Format rows of a table as a grid; numbers get the unit of their column, projected hardware its mark.
 
-    `first` holds formatted rows that precede the others. At most `limit` rows are shown, plus those that `stays`
+    At most `limit` rows are shown, plus those that `stays`
     selects; the rest are counted as `noun`. `ranked` are the headings that rank the rows. If the cells do not
     distinguish rows, each dimension that does gets a column, unless the table `is_plain`.
     """
@@ -495,7 +483,7 @@ def grid(
         chosen.insert(insertion, (name.replace("_", " "), name))
         cells.insert(insertion, [cell(row, name) for row in shown])
     energies = {
-        (len(first) + at, column): energy
+        (at, column): energy
         for column, (_, what) in enumerate(chosen)
         if _field(what) in find_energy_runs()
         for at, row in enumerate(shown)
@@ -505,7 +493,7 @@ def grid(
     return Grid(
         energies=energies,
         headings=headings,
-        rows=(*(tuple(texts) for texts in first), *zip(*cells, strict=True)),
+        rows=tuple(zip(*cells, strict=True)),
         keep=tuple(keep),
         distinguishing=() if is_plain else tuple(headings[index] for index in _find_distinguishing(chosen, cells)),
         ranked=tuple(ranked),
@@ -542,9 +530,7 @@ def _field(what: object) -> str:
 
 def _group(columns: Sequence[Sequence[str]], count: int) -> list[list[int]]:
     """Return groups of rows that have equal values in all of these columns; rows without an equal are omitted."""
-    by_cells: dict[tuple[str, ...], list[int]] = {}
-    for index in range(count):
-        by_cells.setdefault(tuple(column[index] for column in columns), []).append(index)
+    by_cells = group(range(count), lambda index: tuple(column[index] for column in columns))
     return [rows for rows in by_cells.values() if len(rows) > 1]
 
 
@@ -602,16 +588,13 @@ def draw_columns(
     *,
     columns: str = "",
     keep: str = "",
-    limit: int | None = None,
-    is_bare: bool = False,
     is_list: bool = False,
-    projected: frozenset[str] = frozenset(),
 ) -> Grid:
-    """Format `limit` rows of a table as a grid: headings without units, each `value` with its `unit`.
+    """Format the rows of a table as a grid: headings without units, each `value` with its `unit`.
 
     `columns` are the columns to show, as `name | heading name`; empty means all. The columns of a list (`is_list`) have
     the headings that their query declares, others their names. `keep` names the columns that a narrow terminal hides
-    last. An empty table shows its headings unless `is_bare`.
+    last. An empty table shows its headings.
     """
     merged = "unit" if "value" in table.names else ""
     shown: dict[str, str] = {}
@@ -624,13 +607,11 @@ def draw_columns(
     drawn = grid(
         table,
         [(text, name) for name, text in shown.items()],
-        limit=limit,
         keep=[shown[name] for name in keep.split() if name in shown],
-        projected=projected,
         # columns of a user's SQL statement have no meaning, so it is unknown which of them name its rows
         is_plain=not any(column.meaning for column in table.columns),
     )
-    return attrs.evolve(drawn, keeps_headings=not is_bare)
+    return attrs.evolve(drawn, keeps_headings=True)
 
 
 def table_document(
