@@ -120,13 +120,18 @@ def list_lines() -> Iterator[tuple[str, Line]]:
         yield from ((answer.__name__, one) for one in [*own, *vars(module).values()] if isinstance(one, Line))
 
 
+CHOSEN_SLOTS = {
+    answer.__name__: set(re.findall(r'"(\w+)":', inspect.getsource(shape.choices))) for answer, shape in PAGES
+}
+"""Answer -> slots that its page fills by a choice."""
+
 LINES = list({id(line): (name, line) for name, line in list_lines()}.values())
 
 
 @pytest.mark.parametrize(("name", "line"), LINES, ids=lambda one: one if isinstance(one, str) else "")
 def test_selectors_and_slots_of_lines_are_facts_and_their_values(name: str, line: Line) -> None:
     """A wrong one drops its text without an error."""
-    known = {*GIVEN, *re.findall(r"\w+", inspect.getsource(line.more))}
+    known = {*GIVEN, *re.findall(r"\w+", inspect.getsource(line.more)), *CHOSEN_SLOTS[name]}
     for selector in line.selectors:
         wanted, _, prefix = selector.partition(" as ")
         kind, *tags = wanted.split()

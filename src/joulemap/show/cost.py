@@ -119,8 +119,9 @@ def _list_longer(head: str, choice: Choice, facts: Facts) -> Iterator[str]:
             name = name_run(facts.runs[one.runs[1]])
             yield BELOW(head=head, volume=spell_count(one.after), unit=f"{choice.per}s", verb=verb, name=name)
     for own in (one for one in facts.of(Caveat) if one.kind == "likelier" and len(choice.tied) > 1):
-        name = name_first(facts.runs, own)
-        yield LIKELIEST(head=head, name=name, chance=own.values["probability"], own=None)
+        name, first = name_first(facts.runs, own), name_first(facts.runs, choice)
+        chances = {"chance": own.values["probability"], "own_chance": show_chance(choice.probability)}
+        yield LIKELIEST(head=head, name=name, own=first, **chances)
 
 
 def _is_of(turn: Turn, choice: Choice, facts: Facts) -> bool:

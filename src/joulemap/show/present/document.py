@@ -26,7 +26,6 @@ from joulemap.show.present.cell import (
     show_quantity,
 )
 from joulemap.show.present.text import make_all_visible, make_visible
-from joulemap.system.group import group
 from joulemap.system.name import PROJECTED
 from joulemap.system.record import frozen
 from joulemap.system.wing import find_parts
@@ -530,7 +529,9 @@ def _field(what: object) -> str:
 
 def _group(columns: Sequence[Sequence[str]], count: int) -> list[list[int]]:
     """Return groups of rows that have equal values in all of these columns; rows without an equal are omitted."""
-    by_cells = group(range(count), lambda index: tuple(column[index] for column in columns))
+    by_cells: dict[tuple[str, ...], list[int]] = {}
+    for index in range(count):
+        by_cells.setdefault(tuple(column[index] for column in columns), []).append(index)
     return [rows for rows in by_cells.values() if len(rows) > 1]
 
 

@@ -20,6 +20,9 @@ LEAST_CANVAS: Final = 24
 EMPTY: Final = f" {POINT}"
 """Characters that a label may cover."""
 
+BRAILLE: Final = "\u2800"
+"""First of the characters that lines are made of."""
+
 ESCAPE: Final = re.compile("\x1b[^m]*m")
 """Escape sequence of a colour."""
 
@@ -99,12 +102,17 @@ def _draw_labels(canvas: Canvas, sketch: Chart, x: Scale, y: Scale, colours: dic
                 for across, up in LABELLED
             ]
             covered = {
-                (text, begin, line): sum(cell not in EMPTY for cell in drawn[line][begin : begin + len(text)])
+                (text, begin, line): sum(map(_weigh, drawn[line][max(begin - 1, 0) : begin + len(text) + 1]))
                 for text, begin, line in sides
                 if 0 <= begin <= canvas.width - len(text) and 0 <= line < canvas.height
             }
             for text, begin, line in sorted(covered, key=covered.__getitem__)[:1]:
                 write_on(canvas, begin, line, text, colours[id(curve)])
+
+
+def _weigh(cell: str) -> int:
+    """Return how bad it is to draw a label over a cell, or beside it: letters are worse than lines, lines than points."""
+    return len(LABELLED) * cell.isalnum() + (cell not in EMPTY) + (cell > BRAILLE)
 
 
 def _draw_letters(

@@ -26,7 +26,7 @@ from joulemap.ask import (
     Term,
     weigh_findings,
 )
-from joulemap.ask.cause import STATIC, make_term, share_out
+from joulemap.ask.cause import make_term, share_out
 from joulemap.ask.knee import find_knee
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain import LIMITS, SETTINGS, Limits, Settings, Table, check_name, make_table
@@ -314,7 +314,7 @@ def _find_facts(done: Survey, best: Sequence[BestDesign], targets: Sequence[Targ
 def _term(runs: tuple[int, int], name: str, energies: tuple[float, float], times: tuple[float, float]) -> Term:
     """Return the term of one category of energy; static power is a power and a time."""
     powers = tuple(Quantity(one / time, "W") for one, time in zip(energies, times, strict=True))
-    causes = {"counts": tuple(Quantity(one, "s") for one in times), "prices": powers} if name == STATIC else {}
+    causes = {"counts": tuple(Quantity(one, "s") for one in times), "prices": powers} if name == "static" else {}
     return make_term(runs, "category", "energy", name, energies, "J", **causes)
 
 
