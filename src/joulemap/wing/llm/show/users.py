@@ -42,17 +42,6 @@ WANTED: Final = Template("[, mean TTFT up to {first_token_s:s}][, mean TPOT up t
 MET: Final = Template("yes[, {chance:chance}]")
 FAR: Final = 10.0
 """Ratio of a time to its target from which the answer shows the ratio without decimals."""
-NOTES: Final = (
-    "M tokens: a million, prompts and outputs together. TTFT, TPOT and request latency are means of the steady state, "
-    "where each user's next request follows the last one; --in-flight gives percentiles",
-    "servers: the fewest devices that meet the target, such as 2 of l4 x4, two servers of four devices each; "
-    "a server has at most the devices of a node. If the fewest meet the target with less than 80 % probability, a row "
-    "with more devices follows, unless a cheaper row of the same chip has that probability. 1 prefill + 2 decode: "
-    "separate servers for the phases, if these take fewer devices. ep2: two devices share the experts, each expert "
-    "whole on one of them",
-    "met: yes, with its probability, if the mean times are within the target; else no, with the largest ratio of a "
-    "mean time to its target; largest batch: maximum requests that fit in the memory of a server",
-)
 KEPT: Final = Template(
     "{servers} {verb} the target[ ({chance} sure)] at the lowest {noun}[ of those at least {least} sure]: {value}"
     "[ and {energy}] per million prompt and output tokens."
@@ -184,10 +173,9 @@ def show_met(row: UserRow) -> str:
 
 
 def list_notes(answer: UsersAnswer) -> Iterator[str]:
-    """Yield notes on other forms of serving, on columns, on the cache, and on cost and carbon."""
+    """Yield notes on other forms of serving, on the cache, and on cost and carbon."""
     if answer.forms is not None and answer.chosen is answer.rows[0]:
         yield describe_forms(answer.forms)
-    yield from NOTES
     if answer.wide_cache:
         yield answer.wide_cache
     if answer.assumptions.rows:
