@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import command, option, optional
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.plot import PlotOptions
@@ -41,9 +41,7 @@ def compare(
         shown="no breakdown; action with --subgraph",
         is_advanced=True,
     ),
-    subgraph: str = option(
-        "", "One subgraph, by its name in --level subgraph.", metavar="NAME", shown=False, is_advanced=True
-    ),
+    subgraph: str = optional("One subgraph, by its name in --level subgraph.", "NAME", is_advanced=True),
     baseline: str = option(
         "",
         "Hardware that ratios are relative to.",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import attrs
 
-from joulemap.cli.command import option
+from joulemap.cli.command import option, optional
 from joulemap.cli.panel import COST, LIMITS
 from joulemap.cli.value import read_as, read_number, read_quantity, split_pairs
 from joulemap.system.errors import UsageError
@@ -26,20 +26,14 @@ class UseLimitOptions:
     """Limits of a configuration while it runs."""
 
     panel: ClassVar[str] = LIMITS
-    max_latency: str = option("", "Maximum latency of a batch, e.g. 50ms.", metavar="TIME", shown=False)
-    max_energy: str = option("", "Maximum energy of a batch, e.g. 1J.", metavar="ENERGY", shown=False, is_advanced=True)
-    max_energy_per_inference: str = option(
-        "", "Maximum energy of one inference, e.g. 100mJ.", metavar="ENERGY", shown=False, is_advanced=True
+    max_latency: str = optional("Maximum latency of a batch, e.g. 50ms.", "TIME")
+    max_energy: str = optional("Maximum energy of a batch, e.g. 1J.", "ENERGY", is_advanced=True)
+    max_energy_per_inference: str = optional("Maximum energy of one inference, e.g. 100mJ.", "ENERGY", is_advanced=True)
+    max_memory: str = optional(
+        "Maximum memory for weights and activations of a batch, e.g. 512MB.", "SIZE", is_advanced=True
     )
-    max_memory: str = option(
-        "",
-        "Maximum memory for weights and activations of a batch, e.g. 512MB.",
-        metavar="SIZE",
-        shown=False,
-        is_advanced=True,
-    )
-    max_power: str = option("", "Maximum power per device with its host.", metavar="POWER", shown=False)
-    min_throughput: str = option("", "Minimum inferences per second, e.g. 30/s.", metavar="RATE", shown=False)
+    max_power: str = optional("Maximum power per device with its host.", "POWER")
+    min_throughput: str = optional("Minimum inferences per second, e.g. 30/s.", "RATE")
 
     def read(self) -> Limits:
         """Return the limits in SI units; UsageError names an option that cannot be read."""
@@ -52,11 +46,8 @@ class UseLimitOptions:
 class LimitOptions(UseLimitOptions):
     """Limits of a configuration, its price included."""
 
-    max_price: str = option(
-        "",
-        "Maximum price per chip: rental, e.g. 2USD/h, or purchase with its host, e.g. 500USD.",
-        metavar="PRICE",
-        shown=False,
+    max_price: str = optional(
+        "Maximum price per chip: rental, e.g. 2USD/h, or purchase with its host, e.g. 500USD.", "PRICE"
     )
 
     def read(self) -> Limits:

@@ -100,6 +100,13 @@ def precisions(
     )
 
 
+def boundaries(shown: str) -> Any:
+    """Return the option `--boundary` with a description of its default."""
+    return option(
+        "", BOUNDARY_HELP, "--boundary", metavar="NAME", complete=complete_boundaries, shown=shown, is_advanced=True
+    )
+
+
 def declare_dimensions(kind: type[Record]) -> type[Record]:
     """Add an option to a class for each dimension of settings that lists its values, before it becomes a record."""
     for one in DECLARED:
@@ -223,9 +230,7 @@ class RunOptions(ModelOptions):
         is_advanced=True,
     )
     device_only: bool = option(False, DEVICE_ONLY_HELP, is_advanced=True)
-    boundary: str = option(
-        "", BOUNDARY_HELP, metavar="NAME", complete=complete_boundaries, shown=BOARD, is_advanced=True
-    )
+    boundary: str = boundaries(BOARD)
     matmul_precision: str = option(DEFAULT, MATMUL_HELP, metavar="|".join(MATMUL_PRECISIONS), is_advanced=True)
     changes: list[str] | None = option(None, SET_HELP, "--set", metavar="NAME=VALUE", is_advanced=True)
 
@@ -285,28 +290,14 @@ class CandidateRunOptions(ManyRunOptions):
     batch: str = option("", "Batch sizes.", "--batch", "-b", metavar="N,...", shown="1,8,32; 1 at the edge")
     precision: str = precisions("fp32,fp16,bf16,int8", PRECISIONS_HELP, is_list=True)
     runtime: str = option(DEPLOYED_RUNTIME, RUNTIME_HELP, metavar="MODE", complete=complete_runtimes)
-    boundary: str = option(
-        "",
-        BOUNDARY_HELP,
-        metavar="NAME",
-        complete=complete_boundaries,
-        shown="board; for cost and carbon as in `cost`",
-        is_advanced=True,
-    )
+    boundary: str = boundaries("board; for cost and carbon as in `cost`")
 
 
 @frozen(kw_only=True)
 class DeployedRunOptions(CandidateRunOptions):
     """Options for running models that serve requests."""
 
-    boundary: str = option(
-        "",
-        BOUNDARY_HELP,
-        metavar="NAME",
-        complete=complete_boundaries,
-        shown="system; board where the wall is unknown",
-        is_advanced=True,
-    )
+    boundary: str = boundaries("system; board where the wall is unknown")
 
     def keywords(self) -> SettingsKeywords:
         """Return the settings of these options as keywords; a requested boundary has no fallback."""
