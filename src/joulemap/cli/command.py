@@ -51,7 +51,7 @@ def option(
 
 def optional(description: str, metavar: str, *names: str, **given: Any) -> Any:
     """Declare an option for a text that is empty, and asks for nothing, by default."""
-    return option("", description, *names, metavar=metavar, shown=False, **given)
+    return option("", description, *names, metavar=metavar, **given)
 
 
 def name_option(field: Any) -> str:

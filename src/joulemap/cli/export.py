@@ -60,7 +60,7 @@ class FileOptions(DatabaseOptions):
 class ProfileOptions(FileOptions):
     """Options for the database and a binary file, which is never written to the terminal."""
 
-    output: Path | None = option(None, "File to write (required).", "--output", "-o", shown=False)
+    output: Path | None = option(None, "File to write (required).", "--output", "-o")
 
 
 @app.command()

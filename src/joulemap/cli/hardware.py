@@ -142,8 +142,8 @@ def show(
 @command
 def template(
     *,
-    like: str = option("", "Hardware to copy, with all numbers and sources.", metavar="HARDWARE"),
-    architecture: str = option("", "Architecture class whose required fields to print.", metavar="CLASS"),
+    like: str = optional("Hardware to copy, with all numbers and sources.", "HARDWARE"),
+    architecture: str = optional("Architecture class whose required fields to print.", "CLASS"),
     output: File = None,
     force: Force = False,
 ) -> None:
@@ -170,7 +170,7 @@ def template(
 def detect(
     *,
     device: Device = option("cpu", "Device of this machine."),
-    threads: int | None = option(None, "Describe only this many CPU cores.", shown=False),
+    threads: int | None = option(None, "Describe only this many CPU cores."),
     output: File = None,
     force: Force = False,
 ) -> None:

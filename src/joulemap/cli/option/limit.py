@@ -218,7 +218,7 @@ class BoundOptions:
     timeout: float | None = option(
         None, "Stop the query after this many seconds without a row.", metavar="SECONDS", shown="60"
     )
-    max_rows: int | None = option(None, "Stop the query above this many rows.", metavar="N", shown=False)
+    max_rows: int | None = option(None, "Stop the query above this many rows.", metavar="N")
     max_memory: str = option(
         "",
         "Stop the query above this memory, e.g. 8GB; it never spills to disk.",

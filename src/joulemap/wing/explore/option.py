@@ -28,11 +28,9 @@ class DesignOptions:
     share: list[str] | None = option(
         None, "Fractions of all inferences that run a model.", metavar="MODEL=SHARE,...", is_advanced=True
     )
-    random: int | None = option(None, "Number of designs to draw at random, instead of all.", min=1, shown=False)
+    random: int | None = option(None, "Number of designs to draw at random, instead of all.", min=1)
     search: str = optional("Optimizer for large spaces: NSGA-II, or TPE for one objective.", "optuna", is_advanced=True)
-    points: int | None = option(
-        None, "Number of designs that --search evaluates.", min=1, shown=False, is_advanced=True
-    )
+    points: int | None = option(None, "Number of designs that --search evaluates.", min=1, is_advanced=True)
     seed: int = option(0, "Random seed.", min=0, is_advanced=True)
     solve: str = optional("Find the values of one or two constants that meet --for.", "NAME,...", is_advanced=True)
     target: list[str] | None = option(
@@ -44,12 +42,7 @@ class DesignOptions:
     )
     lake: Path | None = option(None, "Folder to store designs in (`joulemap lake`).", metavar="FOLDER")
     jobs: int = option(1, "Number of processes.", min=1, max=1024, is_advanced=True)
-    cluster: str = option(
-        "",
-        "Dask scheduler, tcp://HOST:PORT or local:N; needs --lake.",
-        metavar="ADDRESS",
-        is_advanced=True,
-    )
+    cluster: str = optional("Dask scheduler, tcp://HOST:PORT or local:N; needs --lake.", "ADDRESS", is_advanced=True)
     objective: str = option(
         "energy,latency",
         "Metrics to optimize: latency, energy (per inference), edp, throughput, efficiency, power, memory, area or "

@@ -20,7 +20,7 @@ from joulemap.cli import (
     read_quantity,
     repeat_options,
 )
-from joulemap.cli.command import option
+from joulemap.cli.command import option, optional
 from joulemap.cli.option.run import WEIGHT_HELP, ManyRunOptions, WholeRunOptions
 from joulemap.cli.output import OUTPUT_HELP
 from joulemap.system import UsageError, frozen, join_choices, read_whole
@@ -107,7 +107,7 @@ class ServerOptions:
         min=1,
         is_advanced=True,
     )
-    pause: str = option("", "Mean time from an answer to the next turn, e.g. 5s.", metavar="TIME", is_advanced=True)
+    pause: str = optional("Mean time from an answer to the next turn, e.g. 5s.", "TIME", is_advanced=True)
     cache_tier: list[str] | None = option(
         None,
         "Memory for evicted prefixes: host, disk or remote, e.g. host:200GB@50GB/s; repeatable.",
@@ -115,17 +115,15 @@ class ServerOptions:
         is_advanced=True,
     )
 
-    speculate: str = option(
-        "",
+    speculate: str = optional(
         "Speculative decoding: number of draft tokens per step, or a method with published acceptance: mtp, eagle3 or "
         "draft.",
-        metavar="N|NAME",
+        "N|NAME",
         is_advanced=True,
     )
-    acceptance: str = option(
-        "",
+    acceptance: str = optional(
         "Acceptance rate of a draft token, given that all before it are accepted; several: one per depth.",
-        metavar="FRACTION,...",
+        "FRACTION,...",
         is_advanced=True,
     )
     draft: str = option(
@@ -192,11 +190,9 @@ class ServingOptions(ServerOptions):
 
     devices: str = option("", DEVICES_HELP, metavar="N,...", shown="fewest that fit")
     users: int | None = option(None, "Concurrent users with one request each.", metavar="N")
-    first_token: str = option("", "Target mean TTFT with --users, e.g. 1s.", "--first-token", "--ttft", metavar="TIME")
-    between_tokens: str = option(
-        "", "Target mean TPOT with --users, e.g. 30ms.", "--between-tokens", "--tpot", metavar="TIME"
-    )
-    rate: str = option("", "Arrival rate (Poisson), e.g. 4/s; simulates each request.", metavar="RATE")
+    first_token: str = optional("Target mean TTFT with --users, e.g. 1s.", "TIME", "--first-token", "--ttft")
+    between_tokens: str = optional("Target mean TPOT with --users, e.g. 30ms.", "TIME", "--between-tokens", "--tpot")
+    rate: str = optional("Arrival rate (Poisson), e.g. 4/s; simulates each request.", "RATE")
     in_flight: int | None = option(
         None,
         "Concurrent requests; a new one starts when one ends. Lengths vary by 11 % around --prompt and --output.",
@@ -210,19 +206,14 @@ class ServingOptions(ServerOptions):
         is_advanced=True,
     )
 
-    prefill_on: str = option(
-        "",
+    prefill_on: str = optional(
         "Hardware of a separate prefill pool; needs --decode-on and a request load.",
-        metavar="HARDWARE",
+        "HARDWARE",
         complete=complete_hardware,
         is_advanced=True,
     )
-    decode_on: str = option(
-        "",
-        "Hardware of the decode pool, with --prefill-on.",
-        metavar="HARDWARE",
-        complete=complete_hardware,
-        is_advanced=True,
+    decode_on: str = optional(
+        "Hardware of the decode pool, with --prefill-on.", "HARDWARE", complete=complete_hardware, is_advanced=True
     )
 
     def read(self) -> Serving:
