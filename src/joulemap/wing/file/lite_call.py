@@ -168,6 +168,6 @@ LITE_RULES: Final[Mapping[str, Rule]] = {
     "BATCH_TO_SPACE_ND": plain("clone"), "ASSIGN_VARIABLE": plain("clone"),
     "MIRROR_PAD": plain("reflection_pad2d"), "CONCATENATION": _concatenate, "PACK": _pack, "UNPACK": _unpack,
     "EMBEDDING_LOOKUP": _gather_rows, "FILL": _fill, "ZEROS_LIKE": _fill,
-    "TFLite_Detection_PostProcess": _suppress, "Convolution2DTransposeBias": _transpose_convolve,
+    "TFLite_Detection_PostProcess": _suppress,
 }  # fmt: skip
 """TFLite operator, or name of a custom operator -> rule of its ATen call."""
