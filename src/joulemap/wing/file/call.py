@@ -81,13 +81,7 @@ def _gemm(node: Node) -> AtenCall:
 
 
 def _matmul(node: Node) -> AtenCall:
-    operand = {"QLinearMatMul": 3, "MatMulInteger": 1}.get(node.op, 1)
-    return AtenCall("matmul", (node.given(0), node.given(operand)))
-
-
-def _packed_product(node: Node) -> AtenCall:
-    """Return the call of MatMulNBits of ONNX Runtime, a GEMM whose weights are read unpacked (`graph.find_packed`)."""
-    return AtenCall("linear", (node.given(0), node.given(1), node.value(5)))
+    return AtenCall("matmul", (node.given(0), node.given(3 if node.op == "QLinearMatMul" else 1)))
 
 
 def _einsum(node: Node) -> AtenCall:
@@ -126,10 +120,6 @@ def _einsum(node: Node) -> AtenCall:
 def plain(aten: str, *positions: int) -> Rule:
     """Return a rule for operators whose ATen call takes the inputs at these positions, by default the first input."""
     return lambda node: AtenCall(aten, tuple(node.value(one) for one in positions or (0,)))
-
-
-def _binary(aten: str) -> Rule:
-    return lambda node: AtenCall(aten, tuple(_number(one) for one in node.inputs[:2]))
 
 
 def _number(value: Value | None) -> Any:
@@ -187,8 +177,9 @@ def _softmax(aten: str) -> Rule:
     return lambda node: AtenCall(aten, (node.given(0), node.axis(len(node.given(0).shape), -1)))
 
 
-def _concatenate(node: Node) -> AtenCall:
-    axis = node.axis(len(node.given(0).shape), 0)
+def concatenate(node: Node) -> AtenCall:
+    """Return the call of a concatenation along an axis of the output."""
+    axis = node.axis(len(node.outputs[0].shape), 0)
     return AtenCall("cat", ([one for one in node.inputs if one is not None], axis))
 
 
@@ -228,24 +219,13 @@ def _cast(node: Node) -> AtenCall | None:
     return None if node.given(0).dtype == node.outputs[0].dtype else AtenCall("_to_copy", (node.given(0),))
 
 
-def _unknown_view(aten: str) -> Rule:
+def view(aten: str) -> Rule:
+    """Return a rule for operators that make a view of their first input."""
     return lambda node: AtenCall(aten, (node.given(0),), is_view=True)
-
-
-def _slice(node: Node) -> AtenCall:
-    return AtenCall("slice", (node.given(0),), is_view=True)
-
-
-def _reduce(aten: str) -> Rule:
-    return lambda node: AtenCall(aten, (node.given(0),))
 
 
 def _group_norm(node: Node) -> AtenCall:
     return AtenCall("group_norm", (node.given(0), node.integer("num_groups", least=1), *node.inputs[1:3]))
-
-
-def _pass(_node: Node) -> None:
-    return None
 
 
 def _top(node: Node) -> AtenCall:
@@ -298,12 +278,13 @@ VIEWED: Final[Mapping[str, str]] = {
 
 RULES: Final[Mapping[str, Rule]] = {
     **{op: plain(aten) for op, aten in ELEMENTWISE.items()},
-    **{op: _binary(aten) for op, aten in BINARY.items()},
-    **{op: _reduce(aten) for op, aten in REDUCED.items()},
-    **{op: _unknown_view(aten) for op, aten in VIEWED.items()},
+    **{op: _variadic(aten) for op, aten in BINARY.items()},
+    **{op: plain(aten) for op, aten in REDUCED.items()},
+    **{op: view(aten) for op, aten in VIEWED.items()},
     "Conv": _convolution, "ConvInteger": _convolution, "QLinearConv": _convolution, "ConvTranspose": _transposed,
     "Linear": _linear, "Gemm": _gemm, "QGemm": _gemm, "MatMul": _matmul, "MatMulInteger": _matmul,
-    "QLinearMatMul": _matmul, "FusedMatMul": _matmul, "MatMulIntegerToFloat": _matmul, "MatMulNBits": _packed_product,
+    "QLinearMatMul": _matmul, "FusedMatMul": _matmul, "MatMulIntegerToFloat": _matmul,
+    "MatMulNBits": plain("linear", 0, 1, 5),
     "Einsum": _einsum, "BatchNormalization": plain("batch_norm", 0, 1, 2, 3, 4), "Clip": _clip,
     "LayerNormalization": _layer_norm("layer_norm"), "RMSNormalization": _layer_norm("rms_norm"),
     "SimplifiedLayerNormalization": _layer_norm("rms_norm"), "SkipLayerNormalization": _skip_norm("layer_norm"),
@@ -311,11 +292,12 @@ RULES: Final[Mapping[str, Rule]] = {
     "InstanceNormalization": plain("instance_norm", 0, 1, 2), "LRN": plain("local_response_norm"),
     "MaxPool": _pool("max_pool"), "AveragePool": _pool("avg_pool"),
     "GlobalAveragePool": _global_pool("adaptive_avg_pool"), "GlobalMaxPool": _global_pool("adaptive_max_pool"),
-    "Softmax": _softmax("softmax"), "LogSoftmax": _softmax("log_softmax"), "Concat": _concatenate, "Gather": _gather,
+    "Softmax": _softmax("softmax"), "LogSoftmax": _softmax("log_softmax"), "Concat": concatenate, "Gather": _gather,
     "GatherElements": plain("gather", 0, 1), "GatherND": plain("index", 0, 1), "Where": plain("where", 0, 1, 2),
     "Max": _variadic("maximum"), "Min": _variadic("minimum"), "Sum": _variadic("add"), "Mean": _variadic("add"),
-    "Resize": _resize, "Upsample": _resize, "Transpose": _transpose, "Slice": _slice, "Cast": _cast, "CastLike": _cast,
-    "Identity": _pass, "Dropout": _pass, "Tile": plain("repeat"), "Pad": plain("constant_pad_nd"),
+    "Resize": _resize, "Upsample": _resize, "Transpose": _transpose, "Slice": view("slice"), "Cast": _cast,
+    "CastLike": _cast,
+    "Identity": lambda _: None, "Dropout": lambda _: None, "Tile": plain("repeat"), "Pad": plain("constant_pad_nd"),
     "DepthToSpace": plain("pixel_shuffle"), "SpaceToDepth": plain("pixel_unshuffle"), "TopK": _top,
     "QuantizeLinear": plain("_to_copy"), "DequantizeLinear": plain("_to_copy"),
     "DynamicQuantizeLinear": plain("_to_copy"), "ConstantOfShape": plain("zeros", 0), "Range": plain("arange", 0),

@@ -61,7 +61,6 @@ NAMED: Final[Mapping[str, str]] = {
     "DEQUANTIZE": "DequantizeLinear", "DENSIFY": "DequantizeLinear", "FAKE_QUANT": "Identity", "TOPK_V2": "TopK",
     "ONE_HOT": "OneHot", "RANGE": "Range", "WHERE": "NonZero", "NON_MAX_SUPPRESSION_V4": "NonMaxSuppression",
     "NON_MAX_SUPPRESSION_V5": "NonMaxSuppression", "ADD_N": "Sum", "LOCAL_RESPONSE_NORMALIZATION": "LRN",
-    "DYNAMIC_UPDATE_SLICE": "ScatterND",
 }  # fmt: skip
 """TFLite operator -> equivalent ONNX operator; only the name differs."""
 
