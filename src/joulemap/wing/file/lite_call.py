@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from joulemap.system import ModelError
-from joulemap.wing.file.call import AtenCall, Rule, Turned, concatenate, plain, suppress, view
+from joulemap.wing.file.call import AtenCall, Rule, Turned, concatenate, plain, suppress
 from joulemap.wing.file.value import Node, Value
 
 SAME: Final = 0
@@ -126,18 +126,12 @@ def _fill(node: Node) -> AtenCall:
 
 
 LITE_RULES: Final[Mapping[str, Rule]] = {
-    "CONV_2D": _convolve, "DEPTHWISE_CONV_2D": _convolve, "CONV_3D": _convolve,
-    "TRANSPOSE_CONV": _transpose_convolve, "AVERAGE_POOL_2D": _pool("avg_pool2d"), "MAX_POOL_2D": _pool("max_pool2d"),
+    "CONV_2D": _convolve, "DEPTHWISE_CONV_2D": _convolve, "CONV_3D": _convolve, "TRANSPOSE_CONV": _transpose_convolve,
+    "AVERAGE_POOL_2D": _pool("avg_pool2d"), "MAX_POOL_2D": _pool("max_pool2d"),
     "RESIZE_BILINEAR": _resize("upsample_bilinear2d"), "RESIZE_NEAREST_NEIGHBOR": _resize("upsample_nearest2d"),
-    "FULLY_CONNECTED": plain("linear", 0, 1, 2), "BATCH_MATMUL": _product, "RSQRT": plain("rsqrt"),
-    "SQUARE": plain("square"),
-    "NOT_EQUAL": plain("ne", 0, 1), "FLOOR_DIV": plain("floor_divide", 0, 1),
-    "ATAN2": plain("atan2", 0, 1), "BITWISE_XOR": plain("bitwise_xor", 0, 1),
-    "RIGHT_SHIFT": plain("bitwise_right_shift", 0, 1), "REVERSE_V2": plain("flip"),
-    "REVERSE_SEQUENCE": plain("flip"), "SPACE_TO_BATCH_ND": plain("constant_pad_nd"),
-    "BATCH_TO_SPACE_ND": plain("clone"), "ASSIGN_VARIABLE": plain("clone"),
-    "MIRROR_PAD": plain("reflection_pad2d"), "CONCATENATION": _concatenate, "PACK": concatenate,
-    "UNPACK": view("split"),
+    "FULLY_CONNECTED": plain("linear", 0, 1, 2), "BATCH_MATMUL": _product, "NOT_EQUAL": plain("ne", 0, 1),
+    "FLOOR_DIV": plain("floor_divide", 0, 1), "ATAN2": plain("atan2", 0, 1), "BITWISE_XOR": plain("bitwise_xor", 0, 1),
+    "RIGHT_SHIFT": plain("bitwise_right_shift", 0, 1), "CONCATENATION": _concatenate, "PACK": concatenate,
     "EMBEDDING_LOOKUP": plain("embedding", 1, 0), "FILL": _fill, "ZEROS_LIKE": _fill,
     "TFLite_Detection_PostProcess": _suppress,
 }  # fmt: skip
