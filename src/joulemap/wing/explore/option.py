@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from joulemap.cli import LIMITS, complete_hardware, read_as, read_quantity, split_pairs
 from joulemap.cli.command import option, optional
+from joulemap.cli.option.run import name_options
 from joulemap.cli.value import split_assignments
 from joulemap.system import UsageError, frozen, read_real, split_names
 
@@ -63,10 +64,11 @@ class DesignOptions:
 
     def list_design_options(self) -> list[str]:
         """Return the names of the given options that apply only to designs, not to existing chips."""
-        names = ("vary", "random", "search", "points", "solve", "target", "lake", "jobs", "cluster", "max_area")
-        default = DesignOptions()
-        given = [name for name in (*names, "max_die_cost") if getattr(self, name) != getattr(default, name)]
-        return ["--for" if name == "target" else f"--{name.replace('_', '-')}" for name in given]
+        own = (
+            "--vary", "--random", "--search", "--points", "--solve", "--for", "--lake", "--jobs", "--cluster",
+            "--max-area", "--max-die-cost",
+        )  # fmt: skip
+        return [name for name in name_options(self) if name in own]
 
     def keywords(self) -> dict[str, Any]:
         """Return the options as keyword arguments of `explore`; UsageError names an option that cannot be read."""

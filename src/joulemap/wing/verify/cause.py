@@ -51,11 +51,8 @@ VARIED: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "weight_precision": ("precision", {"file_bytes": None}),
     "cache_precision": ("cache", {}),
     "engine": ("engine", {"date": ""}),
-    "batch": ("batch", {}),
-    "precision": ("precision", {}),
-    "runtime": ("runtime", {}),
 }
-"""Column that a cause changes -> the cause, and other columns to reset because they no longer apply."""
+"""Column that a cause changes -> the cause, if its name differs, and columns to reset because they no longer apply."""
 
 STATED: Final = {
     "precision": {"precision", "weight_precision"},
@@ -188,7 +185,7 @@ def list_suppositions(
     for change in _list_points(row, entry):
         yield change, Case(row=attrs.evolve(row, hardware=change.hardware))
     for column, values in _list_values(row, entry).items():
-        cause, beside = VARIED[column]
+        cause, beside = VARIED.get(column, (column, {}))
         if _is_stated(cause, assumed):
             continue
         old = getattr(row, column) or "bf16"

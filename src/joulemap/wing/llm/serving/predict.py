@@ -232,8 +232,8 @@ def choose_precisions(row: ServingRow, hardware: Hardware, stack: Stack) -> tupl
     for each output; all other operators use 16 bits.
     """
     has = hardware.peaks
-    wide = next((name for name in ("bf16", "fp16", "fp32") if name in has), next(iter(has)))
-    stated = {"int16": wide, "bf16": wide, "fp16": wide}.get(row.activation_precision, row.activation_precision)
+    wide = next((name for name in WIDE if name in has), next(iter(has)))
+    stated = wide if row.activation_precision in ("int16", "bf16", "fp16") else row.activation_precision
     written = row.weight_precision or stack.weights
     weights = read_weight_format(written) if written else None
     is_wide = weights is None or weights.name in WIDE or (stack.widens and not stated)

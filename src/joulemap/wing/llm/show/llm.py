@@ -26,6 +26,7 @@ from joulemap.show import (
 from joulemap.show.layout import mark_best
 from joulemap.show.page import tell_left_out
 from joulemap.show.present.document import choose_rows
+from joulemap.wing.llm.ask.batch import GOALS as METRICS, VALUES
 from joulemap.wing.llm.ask.llm import LlmAnswer
 from joulemap.wing.llm.ask.served import TAIL
 from joulemap.wing.llm.capacity.case import UNSUPPORTED
@@ -44,13 +45,10 @@ BATCH_REQUESTS: Final = Template("{lengths}[, batch {batches:and}]")
 FILE_REQUESTS: Final = Template("requests of {requests}")
 
 BATCHES_HEADING: Final = Template("Batches of requests that arrive together[, {lengths}]")
-GOALS: Final[Mapping[str, tuple[str, str]]] = {
-    "first_token": ("TTFT", "first_token_s"),
-    "between_tokens": ("TPOT", "between_s"),
-    "energy": ("decode J/token", "output_token_j"),
-    "cost": ("USD/M output tokens", "output_usd_per_million"),
-}
-"""Goal -> heading and field of its column."""
+GOALS: Final[Mapping[str, str]] = {
+    "first_token": "TTFT", "between_tokens": "TPOT", "energy": "decode J/token", "cost": "USD/M output tokens"
+}  # fmt: skip
+"""Goal -> heading of its column."""
 LIMIT: Final = Template("{bound} {share:%}")
 BALANCE: Final = Template("{balanced_device_count:plain} per {other} device")
 UNSUPPORTED_COUNT: Final = Template("{count:n chip} without the precision (--notes)")
@@ -116,7 +114,7 @@ def finish_batches(answer: LlmAnswer, grid: Grid, limit: int, **_: Any) -> Seque
     rows = choose_rows(answer.served, limit, lambda row: (row.label, row.batch) in winning.values())
     keys = [(row.label, row.batch) for row in rows]
     for winner in answer.winners:
-        heading, field = GOALS[winner.goal]
+        heading, field = GOALS[winner.goal], VALUES[METRICS[winner.goal]][0]
         if winner.hardware_count > 1 and heading in grid.headings:
             valued = [row for row in answer.served if getattr(row, field) is not None]
             valued.sort(key=lambda row: (getattr(row, field), row.batch), reverse=True)

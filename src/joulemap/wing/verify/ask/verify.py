@@ -189,8 +189,9 @@ def verify(
     result to the user's folder. Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError
     for a value that is missing or unknown.
     """
-    counts = {"batch": batch, "devices": devices, "replicas": replicas, "passes": passes}
-    counts |= {"prompt": prompt, "output": output}
+    counts = {
+        "batch": batch, "devices": devices, "replicas": replicas, "passes": passes, "prompt": prompt, "output": output
+    }  # fmt: skip
     for name, count in counts.items():
         if count is not None and count < 1:
             raise UsageError(f"--{name} is {count}, expected a whole number from 1")

@@ -69,14 +69,8 @@ SUSPECTS: Final = "the number of passes, the batch size, the units and the warm-
 SUSPECTS_OF: Final = {"time_to_first_token_s": "whether it includes a queue or a warm-up"}
 """Quantity -> what to check if it is far off, in place of `SUSPECTS`."""
 
-OPTION: Final[Mapping[str, str]] = {
-    "weight_precision": "precision",
-    "precision": "precision",
-    "runtime": "runtime",
-    "engine": "engine",
-    "hardware": "hardware",
-}
-"""Kind of change -> option of the command that sets it."""
+OPTIONS: Final = ("weight_precision", "precision", "runtime", "engine", "hardware")
+"""Kinds of change that an option of the command makes; it has the name of the kind, and both precisions have one."""
 
 ONE: Final = Template("{model} on {hardware}, {configuration} ({format})")
 SEVERAL: Final = Template("{case_index:n configuration} ({formats:and})")
@@ -223,7 +217,7 @@ def _find_option(facts: Facts) -> dict[str, Any]:
         return {}
     if "hardware" in cause.values:
         return {"hardware": cause.values["hardware"]}
-    return {OPTION[cause.cause]: cause.values["new"]} if cause.cause in OPTION else {}
+    return {cause.cause.removeprefix("weight_"): cause.values["new"]} if cause.cause in OPTIONS else {}
 
 
 def show_value(value: Quantity | None) -> str:
