@@ -23,7 +23,6 @@ from joulemap.prediction import find_chip, predict
 from joulemap.system.errors import CatalogueError, ExitCode, UsageError
 from joulemap.system.handle import holding
 from joulemap.wing.llm.row import Prediction, ServingRow
-from joulemap.wing.llm.serving.predict import predict_row
 from joulemap.wing.record.chain import (
     COLUMNS,
     INDEX,
@@ -53,6 +52,7 @@ from joulemap.wing.record.score import (
     sum_up,
 )
 from record_page import write_page
+from served_case import predict_row
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "tests" / "data" / "verify"

@@ -78,15 +78,6 @@ def predict(rows: Sequence[ServingRow], hardware: Hardware) -> list[Prediction |
     return predict_together([(row, hardware) for row in rows])
 
 
-def predict_row(row: ServingRow, hardware: Hardware) -> Prediction:
-    """Predict the quantities of one row; raise UnsupportedError or UsageError with a one-line reason if impossible."""
-    (deployment,) = _deploy([(row, hardware)])
-    if isinstance(deployment, Exception):
-        raise deployment
-    prediction = _predict(row, deployment)
-    return _widen([row], [deployment], [prediction])[0]
-
-
 def predict_together(asked: Sequence[tuple[ServingRow, Hardware]]) -> list[Prediction | Reason]:
     """Predict each row on its chip, as `predict` does for one chip.
 
@@ -184,7 +175,10 @@ def _open(model: str) -> PassWorkloads:
 
 
 def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
-    """Return the deployment of a row, with its engine as of the row's date; raise as `predict_row` does."""
+    """Return the deployment of a row, with its engine as of the row's date.
+
+    Raise UnsupportedError or UsageError if there is none.
+    """
     workloads = _open(row.model)
     stack = find_stack(row.engine, row.date, hardware.microarchitecture)
     precision, weights = choose_precisions(_name_weights(row, workloads.decoder, stack), hardware, stack)
