@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, cast
 import attrs
 import typer
 
-from joulemap.cli.command import option, optional
+from joulemap.cli.command import advanced, option, optional
 from joulemap.cli.complete import complete_architectures, complete_deployments, complete_hardware, complete_kinds
 from joulemap.cli.option.run import repeat_options
 from joulemap.cli.panel import HARDWARE
@@ -39,12 +39,11 @@ class ModeOptions:
     """Option for the power mode of one chip."""
 
     panel: ClassVar[str] = HARDWARE
-    power_mode: str = option(
+    power_mode: str = advanced(
         "",
         "Power mode of hardware named without one, e.g. 15W.",
         metavar="MODE",
         shown="the chip's own",
-        is_advanced=True,
     )
 
     def keywords(self) -> SettingsKeywords:
@@ -62,12 +61,11 @@ class HardwareOptions(ModeOptions):
         "NAME",
         is_advanced=True,
     )
-    power_budget: str = option(
+    power_budget: str = advanced(
         "",
         "Maximum power per device, e.g. 15W; each runs in its highest power mode within it.",
         metavar="POWER",
         shown="from the scenario or deployment",
-        is_advanced=True,
     )
     architecture: str = optional(
         "Architecture classes to include, e.g. cpu,gpu.", "NAME,...", complete=complete_architectures
@@ -79,9 +77,7 @@ class HardwareOptions(ModeOptions):
         complete=complete_kinds,
         is_advanced=True,
     )
-    takes_all: bool = option(
-        False, "Include hardware that cannot be bought or rented, marked ~.", "--all", is_advanced=True
-    )
+    takes_all: bool = advanced(False, "Include hardware that cannot be bought or rented, marked ~.", "--all")
     hardware: str = several_hardware("xeon_8490h, h100_sxm5, tpu_v4, rtx_4090")
 
     def repeat(self) -> tuple[str, ...]:
@@ -189,10 +185,9 @@ class CandidateHardwareOptions(NamedHardwareOptions):
     """Candidate hardware, from which an answer chooses."""
 
     hardware: str = several_hardware("all chips")
-    power_mode: str = option(
+    power_mode: str = advanced(
         "",
         "Power mode of hardware named without one, e.g. 15W; default means the chip's own.",
         metavar="MODE",
         shown="every mode",
-        is_advanced=True,
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from joulemap.cli import LIMITS, complete_hardware, read_as, read_quantity, split_pairs
-from joulemap.cli.command import option, optional
+from joulemap.cli.command import advanced, option, optional
 from joulemap.cli.option.run import name_options
 from joulemap.cli.value import split_assignments
 from joulemap.system import UsageError, frozen, read_real, split_names
@@ -26,23 +26,20 @@ class DesignOptions:
         "Constant and values: units=16:1024:*2, clock=0.5GHz:2GHz:16 (16 values) or tdp=x0.5,x1; repeatable.",
         metavar="NAME=VALUES",
     )
-    share: list[str] | None = option(
-        None, "Fractions of all inferences that run a model.", metavar="MODEL=SHARE,...", is_advanced=True
-    )
+    share: list[str] | None = advanced(None, "Fractions of all inferences that run a model.", metavar="MODEL=SHARE,...")
     random: int | None = option(None, "Number of designs to draw at random, instead of all.", min=1)
     search: str = optional("Optimizer for large spaces: NSGA-II, or TPE for one objective.", "optuna", is_advanced=True)
-    points: int | None = option(None, "Number of designs that --search evaluates.", min=1, is_advanced=True)
-    seed: int = option(0, "Random seed.", min=0, is_advanced=True)
+    points: int | None = advanced(None, "Number of designs that --search evaluates.", min=1)
+    seed: int = advanced(0, "Random seed.", min=0)
     solve: str = optional("Find the values of one or two constants that meet --for.", "NAME,...", is_advanced=True)
-    target: list[str] | None = option(
+    target: list[str] | None = advanced(
         None,
         'Target of --solve, e.g. "latency = 10ms"; repeatable.',
         "--for",
         metavar="METRIC=VALUE",
-        is_advanced=True,
     )
     lake: Path | None = option(None, "Folder to store designs in (`joulemap lake`).", metavar="FOLDER")
-    jobs: int = option(1, "Number of processes.", min=1, max=1024, is_advanced=True)
+    jobs: int = advanced(1, "Number of processes.", min=1, max=1024)
     cluster: str = optional("Dask scheduler, tcp://HOST:PORT or local:N; needs --lake.", "ADDRESS", is_advanced=True)
     objective: str = option(
         "energy,latency",
