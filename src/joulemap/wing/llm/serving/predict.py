@@ -339,14 +339,10 @@ def _burst(batch: Batch, cost: BatchCost) -> float:
     Their prompts take one pass after another, and sequences that do not fit wait for the waves before them.
     """
     _, times = prefill(batch.together, batch.prompt_tokens, 0.0, batch.step_tokens)
-    count = max(1.0, float(times.sum()) / _count_chunks(batch))
+    chunks = max(1.0, math.ceil(batch.prompt_tokens / batch.step_tokens))
+    count = max(1.0, float(times.sum()) / chunks)
     waiting_s = cost.request_s / batch.waves * (batch.waves - 1.0) / 2.0
     return waiting_s + cost.first_token_s * (count + 1.0) / count / 2.0
-
-
-def _count_chunks(batch: Batch) -> float:
-    """Return the passes that one prompt takes; 1 if passes hold whole prompts."""
-    return max(1.0, math.ceil(batch.prompt_tokens / batch.step_tokens))
 
 
 def _predict_tests(deployment: Deployment) -> Prediction:
