@@ -78,7 +78,7 @@ def _within(least: float, most: float = math.inf) -> Callable[[Any, Attribute[An
 
 def _number(default: float | None, least: float, most: float = math.inf) -> Any:
     """Return the field of a number within limits, with its default."""
-    return _number(default, least, most)
+    return attrs.field(default=default, validator=_within(least, most))
 
 
 def _as_long(requests: Requests, field: Attribute[Any], column: Sequence[float]) -> None:
