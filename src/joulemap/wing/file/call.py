@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from joulemap.system import ModelError, frozen
 from joulemap.trace.formula.pooling import CANDIDATES
-from joulemap.wing.file.value import Node, Value
+from joulemap.wing.file.value import Node, Value, list_present
 
 
 @frozen
@@ -180,7 +180,7 @@ def _softmax(aten: str) -> Rule:
 def concatenate(node: Node) -> AtenCall:
     """Return the call of a concatenation along an axis of the output."""
     axis = node.axis(len(node.outputs[0].shape), 0)
-    return AtenCall("cat", ([one for one in node.inputs if one is not None], axis))
+    return AtenCall("cat", (list_present(node.inputs), axis))
 
 
 def _gather(node: Node) -> AtenCall:

@@ -10,7 +10,7 @@ from typing import Final
 
 from joulemap.system import ModelError
 from joulemap.wing.file.call import AtenCall, Rule, Turned, concatenate, plain, suppress
-from joulemap.wing.file.value import Node, Value
+from joulemap.wing.file.value import Node, Value, list_present
 
 SAME: Final = 0
 """TFLite's padding mode `SAME`, which makes the output as large as the input divided by the stride."""
@@ -118,7 +118,7 @@ def _concatenate(node: Node) -> AtenCall:
     """Return the call of a concatenation; the channel axis of an image is renumbered as in ATen."""
     rank = len(node.outputs[0].shape)
     axis = node.axis(rank, 0)
-    return AtenCall("cat", ([one for one in node.inputs if one is not None], 2 if (rank, axis) == (4, 1) else axis))
+    return AtenCall("cat", (list_present(node.inputs), 2 if (rank, axis) == (4, 1) else axis))
 
 
 def _fill(node: Node) -> AtenCall:

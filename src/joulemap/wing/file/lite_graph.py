@@ -17,7 +17,7 @@ import attrs
 from joulemap.system import ModelError, Reading, UsageError
 from joulemap.wing.file.graph import CARRIED, WIDE, Program, match_inputs
 from joulemap.wing.file.lite import LiteModel, LiteTensor, find_type
-from joulemap.wing.file.value import MOST_LINKS, MOST_NODES, Node, Value, check_shape
+from joulemap.wing.file.value import MOST_LINKS, MOST_NODES, Node, Value, check_shape, list_present
 
 if TYPE_CHECKING:
     from joulemap.construct import InputSpec
@@ -215,7 +215,7 @@ class _Reader:
         """Add an operator and its activation; return its outputs."""
         op = stage.op
         if op in ("IF", "CALL", "STABLEHLO_COMPOSITE"):
-            return self.walk(self.choose(stage), _present(stage.inputs[op == "IF" :]), depth + 1)
+            return self.walk(self.choose(stage), list_present(stage.inputs[op == "IF" :]), depth + 1)
         if op == "READ_VARIABLE" and stage.outputs:
             stage.outputs[0].is_input = True
             return stage.outputs
@@ -260,16 +260,12 @@ class _Reader:
         attributes: dict[str, Any],
     ) -> None:
         """Add a node; if it only rearranges constants, mark its outputs as constants."""
-        present = _present(inputs)
+        present = list_present(inputs)
         is_constant = bool(present) and all(one.is_weight for one in present)
         for one in outputs:
             one.is_weight = is_constant and (op in CARRIED or one.dtype in INDICES)
             one.is_fixed = bool(present) and all(one.is_weight or one.is_fixed for one in present)
         self.nodes.append(Node(op, stage.name, list(inputs), outputs, attributes))
-
-
-def _present(values: Sequence[Value | None]) -> list[Value]:
-    return [one for one in values if one is not None]
 
 
 Made = tuple[str, Sequence[Value | None], list[Value], dict[str, Any]]

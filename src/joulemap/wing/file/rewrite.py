@@ -14,7 +14,7 @@ import attrs
 
 from joulemap.system import Reading
 from joulemap.wing.file.graph import Program
-from joulemap.wing.file.value import Node, Value
+from joulemap.wing.file.value import Node, Value, list_present
 
 SCALED: Final = ("Mul", "Div")
 
@@ -329,7 +329,7 @@ def join_attention(links: Links, node: Node) -> Match:
         if made.op in SCALED and _scalar(made.value(1)) is None:
             return None
         if made.op == "Add":
-            inputs = [one for one in made.inputs if one is not None]
+            inputs = list_present(made.inputs)
             value = max(inputs, key=lambda one: links.maker(one) is not None and one.shape == made.outputs[0].shape)
             mask = _other(made, value)
         elif made.op == "Where":
