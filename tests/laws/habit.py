@@ -20,13 +20,13 @@ from joulemap.physics.record.configuration import FLOPS_PER_MAC
 from joulemap.trace.formula.pooling import CANDIDATES, PAIR
 from joulemap.trace.module import build_on_meta
 from joulemap.wing.llm.row import ServingRow
-from joulemap.wing.llm.serving.predict import predict_row
 from laws.court import Court
 from laws.door import DECODERS, SERVERS, Doors
 from laws.network import Network, draw_layer, draw_network
 from laws.panel import draw_chips, find_chip, list_chips, list_networks, predict
 from laws.part import BLOCKS
 from laws.question import Question
+from served_case import predict_row
 
 OWN: Final = '''import torch
 from torch import nn

@@ -11,9 +11,9 @@ from conftest import Run
 from joulemap.catalog.load import find_hardware
 from joulemap.system.errors import ExitCode, UnsupportedError
 from joulemap.wing.llm.row import ServingRow
-from joulemap.wing.llm.serving.predict import predict_row
 from joulemap.wing.llm.setting import Serving
 from joulemap.workspace import Workspace
+from served_case import predict_row
 
 MEASURED = {
     ("rk3588_npu", "TinyLlama/TinyLlama-1.1B-Chat-v1.0"): 0.0409333,

@@ -23,7 +23,6 @@ from joulemap.prediction import find_chip, predict
 from joulemap.system.errors import CatalogueError, ExitCode, UsageError
 from joulemap.system.handle import holding
 from joulemap.wing.llm.row import Prediction, ServingRow
-from joulemap.wing.llm.serving.predict import predict_row
 from joulemap.wing.record.chain import (
     COLUMNS,
     INDEX,
@@ -40,7 +39,7 @@ from joulemap.wing.record.generated.row import ScoreRow
 from joulemap.wing.record.make import make_record
 from joulemap.wing.record.match import RecordIndex, list_values
 from joulemap.wing.record.point import list_chips, list_models, list_setups, load_groups
-from joulemap.wing.record.row import MEANINGS, MOST_BYTES, Predicted, encode_rows, read_rows
+from joulemap.wing.record.row import MOST_BYTES, Predicted, encode_rows, read_rows
 from joulemap.wing.record.score import (
     ALL,
     COUNTED,
@@ -53,6 +52,7 @@ from joulemap.wing.record.score import (
     sum_up,
 )
 from record_page import write_page
+from served_case import predict_row
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "tests" / "data" / "verify"
@@ -391,7 +391,7 @@ def test_a_file_is_the_same_byte_for_byte_and_is_read_back() -> None:
     content = encode_rows(rows)
     assert content == encode_rows(reversed(rows))
     text = gzip.decompress(content).decode()
-    assert text.splitlines()[0].split(",") == list(Predicted._fields) == list(MEANINGS)
+    assert text.splitlines()[0].split(",") == list(Predicted._fields)
     assert content[4:8] == b"\0\0\0\0"  # no time in it
 
 

@@ -24,7 +24,6 @@ from joulemap.plan.source import Source
 from joulemap.show.present.cell import show_share
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.wing.llm.row import Prediction, ServingRow
-from joulemap.wing.llm.serving.predict import predict_row
 from joulemap.wing.verify import measured
 from joulemap.wing.verify.cause import STATED, find_causes, list_suppositions
 from joulemap.wing.verify.file import Reading, read_file
@@ -32,6 +31,7 @@ from joulemap.wing.verify.forecast import Case, Figure, Forecast, forecast
 from joulemap.wing.verify.measured import count_devices, find, list_formats, pick, read_lines
 from joulemap.wing.verify.show.word import CHANGES
 from joulemap.workspace import Workspace
+from served_case import predict_row
 
 DATA = Path(__file__).parents[1] / "data" / "verify"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import command, option, optional
 from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
 from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Check, Limit, Model, WholeRunOptions
@@ -26,7 +26,7 @@ def analyze(
         "Energy breakdown of each subgraph or operator.",
         shown="no breakdown; action with --subgraph",
     ),
-    subgraph: str = option("", "One subgraph, by its name in --level subgraph.", metavar="NAME", shown=False),
+    subgraph: str = optional("One subgraph, by its name in --level subgraph.", "NAME"),
     limit: Limit = 5,
     check: Check = False,
     mode: ModeOptions,

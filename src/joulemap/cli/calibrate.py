@@ -34,8 +34,8 @@ def calibrate(
         ),
     ],
     *,
-    precision: list[str] | None = option(None, "Precisions of the measurements to use.", metavar="NAME", shown=False),
-    model: list[str] | None = option(None, "Models of the measurements to use.", metavar="NAME", shown=False),
+    precision: list[str] | None = option(None, "Precisions of the measurements to use.", metavar="NAME"),
+    model: list[str] | None = option(None, "Models of the measurements to use.", metavar="NAME"),
     operators: bool = option(False, "Also fit single operators and blocks."),
     file: Path | None = option(
         None,

@@ -49,6 +49,16 @@ def option(
     )
 
 
+def optional(description: str, metavar: str, *names: str, **given: Any) -> Any:
+    """Declare an option for a text that is empty, and asks for nothing, by default."""
+    return option("", description, *names, metavar=metavar, **given)
+
+
+def advanced(default: Any, description: str, *names: str, **given: Any) -> Any:
+    """Declare an option that only `--help-all` lists."""
+    return option(default, description, *names, is_advanced=True, **given)
+
+
 def name_option(field: Any) -> str:
     """Return the name of a field's option on the command line."""
     _, names, _ = field.metadata[OPTION]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import advanced, command, option, optional
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.plot import PlotOptions
@@ -35,15 +35,12 @@ def compare(
         "energy",
         "Metric that decides the winner: energy, latency, edp or memory (of a subgraph or operator: off-chip bytes).",
     ),
-    by: EnergyDivision | None = option(
+    by: EnergyDivision | None = advanced(
         None,
         "Energy breakdown of each subgraph or operator, by category or action.",
         shown="no breakdown; action with --subgraph",
-        is_advanced=True,
     ),
-    subgraph: str = option(
-        "", "One subgraph, by its name in --level subgraph.", metavar="NAME", shown=False, is_advanced=True
-    ),
+    subgraph: str = optional("One subgraph, by its name in --level subgraph.", "NAME", is_advanced=True),
     baseline: str = option(
         "",
         "Hardware that ratios are relative to.",
@@ -53,8 +50,8 @@ def compare(
     ),
     sort: RankMetricName | None = option(None, "Metric to rank the hardware by.", shown="no ranking"),
     check: Check = False,
-    verbose: bool = option(
-        False, "Rank the hardware, list the subgraphs of each chip, and print timings as -v does.", is_advanced=True
+    verbose: bool = advanced(
+        False, "Rank the hardware, list the subgraphs of each chip, and print timings as -v does."
     ),
     talking: Annotated[Talking, HIDDEN] = False,
     limit: Limit = 10,

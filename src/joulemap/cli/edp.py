@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import command, option, optional
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
 from joulemap.cli.option.phase import PassRunOptions
@@ -18,13 +18,7 @@ def edp(
     *,
     hardware: OneHardwareOptions,
     level: ModelDivision = option("subgraph", "Parts to rank."),
-    against: str = option(
-        "",
-        "Other hardware to compare each subgraph with.",
-        metavar="NAME,...",
-        shown=False,
-        complete=complete_hardware,
-    ),
+    against: str = optional("Other hardware to compare each subgraph with.", "NAME,...", complete=complete_hardware),
     limit: Limit = 6,
     check: Check = False,
     mode: ModeOptions,

@@ -52,7 +52,7 @@ def explain(
     """
     run = run.of_checkpoint(model)
     answer = output.workspace().explain(
-        run.name(model), *hardware.read(), run.settings(), metric=metric, subgraph=subgraph
+        run.name(model), *hardware.read_both(), run.settings(), metric=metric, subgraph=subgraph
     )
     repeated = output.repeat(run)
     document = plot.add(answer.document(by=level, limit=limit, repeated=repeated), answer)

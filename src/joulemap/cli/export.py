@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import command, option, optional
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
 from joulemap.cli.option.run import Model, WholeRunOptions
@@ -60,7 +60,7 @@ class FileOptions(DatabaseOptions):
 class ProfileOptions(FileOptions):
     """Options for the database and a binary file, which is never written to the terminal."""
 
-    output: Path | None = option(None, "File to write (required).", "--output", "-o", shown=False)
+    output: Path | None = option(None, "File to write (required).", "--output", "-o")
 
 
 @app.command()
@@ -69,12 +69,8 @@ def pprof(
     model: Model,
     *,
     hardware: OneHardwareOptions,
-    against: str = option(
-        "",
-        "Hardware to subtract: the profile is HARDWARE minus this one.",
-        metavar="NAME",
-        shown=False,
-        complete=complete_hardware,
+    against: str = optional(
+        "Hardware to subtract: the profile is HARDWARE minus this one.", "NAME", complete=complete_hardware
     ),
     mode: ModeOptions,
     run: WholeRunOptions,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import command, optional
 from joulemap.cli.complete import complete_architectures, complete_hardware
 from joulemap.cli.output import OutputOptions, emit_line
 from joulemap.cli.usage import group
@@ -23,9 +23,9 @@ def new_chip(
         Path | None, typer.Argument(metavar="[FOLDER]", help="New folder; by default joulemap-NAME.")
     ] = None,
     *,
-    like: str = option("", "Chip whose numbers to start from.", metavar="HARDWARE", complete=complete_hardware),
-    architecture: str = option(
-        "", "Class of the chip, whose default chip to start from.", metavar="CLASS", complete=complete_architectures
+    like: str = optional("Chip whose numbers to start from.", "HARDWARE", complete=complete_hardware),
+    architecture: str = optional(
+        "Class of the chip, whose default chip to start from.", "CLASS", complete=complete_architectures
     ),
 ) -> None:
     """Write a package with a chip, its measurements, a page and a test.

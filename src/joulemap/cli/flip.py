@@ -37,6 +37,6 @@ def flip(
     """
     run = run.of_checkpoint(model)
     answer = output.workspace().flip(
-        run.name(model), *hardware.read(), run.settings(), metric=metric, usage=usage.read()
+        run.name(model), *hardware.read_both(), run.settings(), metric=metric, usage=usage.read()
     )
     output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit))

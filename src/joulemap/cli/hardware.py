@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import command, option, optional
 from joulemap.cli.complete import complete_boundaries, complete_hardware
 from joulemap.cli.option.hardware import SEVERAL_HARDWARE
 from joulemap.cli.option.run import BOUNDARY_HELP, CALIBRATION_HELP
@@ -39,19 +39,17 @@ File = Annotated[Path | None, typer.Option("--output", "-o", help="File to write
 @command
 def list_(
     *,
-    architecture: str = option("", "Architecture class, e.g. gpu.", metavar="NAME", shown=False),
-    deployment: str = option("", "Deployment: datacenter, edge or embedded.", metavar="NAME", shown=False),
-    precision: str = option("", "Precision that the hardware supports.", metavar="NAME", shown=False),
-    max_power: str = option("", "Maximum TDP, e.g. 30W.", metavar="POWER", shown=False),
-    min_memory: str = option("", "Minimum memory, e.g. 16GB.", metavar="SIZE", shown=False),
-    max_price: str = option(
-        "", "Maximum purchase price, e.g. 500USD; omits chips without a price.", metavar="PRICE", shown=False
-    ),
+    architecture: str = optional("Architecture class, e.g. gpu.", "NAME"),
+    deployment: str = optional("Deployment: datacenter, edge or embedded.", "NAME"),
+    precision: str = optional("Precision that the hardware supports.", "NAME"),
+    max_power: str = optional("Maximum TDP, e.g. 30W.", "POWER"),
+    min_memory: str = optional("Minimum memory, e.g. 16GB.", "SIZE"),
+    max_price: str = optional("Maximum purchase price, e.g. 500USD; omits chips without a price.", "PRICE"),
     limit: int | None = option(
         None, "Maximum rows to show.", min=1, shown="one screen on a terminal, else all", panel=OUTPUT
     ),
     boxes: bool = option(False, "List boxes of several devices instead of single chips."),
-    family: str = option("", "List the chips of a family, or of `all` families.", metavar="NAME", shown=False),
+    family: str = optional("List the chips of a family, or of `all` families.", "NAME"),
     output: OutputOptions,
 ) -> None:
     """List the hardware.
@@ -144,8 +142,8 @@ def show(
 @command
 def template(
     *,
-    like: str = option("", "Hardware to copy, with all numbers and sources.", metavar="HARDWARE"),
-    architecture: str = option("", "Architecture class whose required fields to print.", metavar="CLASS"),
+    like: str = optional("Hardware to copy, with all numbers and sources.", "HARDWARE"),
+    architecture: str = optional("Architecture class whose required fields to print.", "CLASS"),
     output: File = None,
     force: Force = False,
 ) -> None:
@@ -172,7 +170,7 @@ def template(
 def detect(
     *,
     device: Device = option("cpu", "Device of this machine."),
-    threads: int | None = option(None, "Describe only this many CPU cores.", shown=False),
+    threads: int | None = option(None, "Describe only this many CPU cores."),
     output: File = None,
     force: Force = False,
 ) -> None:
@@ -200,7 +198,7 @@ def sanity(
         typer.Argument(metavar="[HARDWARE]...", help=SEVERAL_HARDWARE, autocompletion=complete_hardware),
     ] = None,
     *,
-    hardware: str = option("", "The same, as an option.", metavar="NAME,...", shown=False),
+    hardware: str = optional("The same, as an option.", "NAME,..."),
     output: OutputOptions,
 ) -> None:
     """Compare the predicted power of two kernels with measurements.

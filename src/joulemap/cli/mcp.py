@@ -286,9 +286,7 @@ def make_server(host: Host) -> Server[Any]:
 @command
 def mcp(
     *,
-    allow: list[Path] | None = option(
-        None, "Folder whose files tools may read; repeatable.", metavar="FOLDER", shown=False
-    ),
+    allow: list[Path] | None = option(None, "Folder whose files tools may read; repeatable.", metavar="FOLDER"),
     run_code: bool = option(False, "Allow tools to run model code in the folders of --allow: FILE.py:NAME, FILE.pt2."),
     timeout: float = option(60.0, "Maximum seconds per call.", metavar="SECONDS", min=0.1),
     max_rows: int = option(200, "Maximum rows per table of an answer.", min=1),

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import command, option, optional
 from joulemap.cli.complete import complete_hardware, complete_models
 from joulemap.cli.option.run import LIMIT_HELP
 from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
@@ -37,8 +37,8 @@ SERVED: Final = (
 @command
 def list_(
     *,
-    hardware: str = option("", "Hardware to list.", metavar="NAME", shown=False, complete=complete_hardware),
-    model: str = option("", "Model or operator type to list.", metavar="NAME", shown=False, complete=complete_models),
+    hardware: str = optional("Hardware to list.", "NAME", complete=complete_hardware),
+    model: str = optional("Model or operator type to list.", "NAME", complete=complete_models),
     served: bool = option(False, "List measurements of served language models instead."),
     limit: int = option(200, LIMIT_HELP, min=1, panel=OUTPUT),
     output: OutputOptions,

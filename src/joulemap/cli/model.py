@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import command, option, optional
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.run import Limit, Model, ModelOptions, WholeRunOptions, repeat_options
 from joulemap.cli.output import OutputOptions
@@ -37,12 +37,8 @@ def list_(*, output: OutputOptions) -> None:
 def show(
     model: Model,
     *,
-    energy: str = option(
-        "",
-        "Hardware on which to show latency and energy of each module.",
-        metavar="HARDWARE",
-        shown=False,
-        complete=complete_hardware,
+    energy: str = optional(
+        "Hardware on which to show latency and energy of each module.", "HARDWARE", complete=complete_hardware
     ),
     depth: int | None = option(None, "Maximum depth of the module tree.", min=0, shown="fits a screen"),
     limit: Limit = 12,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 import typer
 
 from joulemap.cli.argument import named_files
-from joulemap.cli.command import option
+from joulemap.cli.command import advanced, option
 from joulemap.cli.complete import begin
 from joulemap.cli.interrupt import raise_if_interrupted
 from joulemap.cli.panel import OUTPUT, HelpPosition
@@ -65,16 +65,13 @@ class DatabaseOptions:
     """Options for the results database."""
 
     panel: ClassVar[str] = OUTPUT
-    db: Path = option(
-        Path(DEFAULT_DATABASE), "Results database.", envvar="JOULEMAP_DB", shown=DEFAULT_DATABASE, is_advanced=True
-    )
-    wait: float = option(
+    db: Path = advanced(Path(DEFAULT_DATABASE), "Results database.", envvar="JOULEMAP_DB", shown=DEFAULT_DATABASE)
+    wait: float = advanced(
         WAIT_S,
         "Seconds to wait while another process writes to the database.",
         envvar="JOULEMAP_WAIT",
         min=0.0,
         metavar="SECONDS",
-        is_advanced=True,
     )
 
     def guarded(self, output: Path | None) -> tuple[Path, ...]:
@@ -161,16 +158,15 @@ class OutputOptions(DatabaseOptions):
     )
     output: Path | None = option(None, OUTPUT_HELP, "--output", "-o")
     force: Force = False
-    raw: bool = option(False, "Write csv without escaping spreadsheet formulas such as =1+1.", is_advanced=True)
-    envelope: bool = option(
+    raw: bool = advanced(False, "Write csv without escaping spreadsheet formulas such as =1+1.")
+    envelope: bool = advanced(
         False,
         "Write a json answer of only one table as an object with schema_version, command, program and rows.",
-        is_advanced=True,
     )
-    wide: bool = option(False, "Show every column, even beyond the terminal's width.", is_advanced=True)
-    notes: bool = option(False, "Show definitions, assumptions and omissions too.", is_advanced=True)
+    wide: bool = advanced(False, "Show every column, even beyond the terminal's width.")
+    notes: bool = advanced(False, "Show definitions, assumptions and omissions too.")
     details: bool = option(False, "Show all other tables of the answer too.")
-    show_sql: bool = option(False, "Print the queries behind the answer to stderr.", is_advanced=True)
+    show_sql: bool = advanced(False, "Print the queries behind the answer to stderr.")
 
     @property
     def written_form(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import advanced, command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import LimitOptions, UsageOptions
@@ -17,13 +17,12 @@ from joulemap.system.record import frozen
 class RecommendedRunOptions(CandidateRunOptions):
     """Options for running models in all candidate configurations, each with the host that its chip needs."""
 
-    host: str = option(
+    host: str = advanced(
         "",
         HOST_HELP,
         metavar="HARDWARE",
         shown="the assumed host of each chip",
         complete=complete_hardware,
-        is_advanced=True,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import command, option, optional
 from joulemap.cli.complete import complete_runtimes
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.plot import PlotOptions
@@ -52,7 +52,7 @@ class SweepRunOptions(ManyRunOptions):
 def sweep(
     words: Models,
     *,
-    max_latency: str = option("", "Maximum latency of a batch, e.g. 50ms.", metavar="TIME", shown=False, panel=LIMITS),
+    max_latency: str = optional("Maximum latency of a batch, e.g. 50ms.", "TIME", panel=LIMITS),
     level: SweepDivision = option(
         "hardware",
         "Table: best batch size per chip, every batch, winner per batch, or crossing (where the ranking reverses).",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import advanced, command, option
 from joulemap.cli.option.hardware import NamedHardwareOptions
 from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Check, Limit, Model, RunOptions
@@ -22,12 +22,11 @@ def utilization(
         "Evaluate and show better batch sizes, precisions, power modes and chips.",
         "--advice/--no-advice",
     ),
-    grades: str = option(
+    grades: str = advanced(
         "",
         "Minimum fractions of a peak for excellent, good, fair and poor.",
         metavar="A,B,C,D",
         shown="0.7,0.5,0.3,0.1",
-        is_advanced=True,
     ),
     min_compute: float = option(0.2, "Flag compute utilization below this fraction.", metavar="FRACTION"),
     max_bandwidth: float = option(

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, cast
 
 import attrs
 
-from joulemap.cli.command import command, option
+from joulemap.cli.command import command, option, optional
 from joulemap.cli.complete import complete_hardware, complete_models
 from joulemap.cli.option.run import CALIBRATION_HELP, TrustRows
 from joulemap.cli.output import OutputOptions
@@ -44,11 +44,11 @@ def validate(
     hardware: str = option(
         "", "Hardware to score.", metavar="NAME", shown="all with measurements", complete=complete_hardware
     ),
-    model: str = option("", "Model or operator type to score.", metavar="NAME", shown=False, complete=complete_models),
-    precision: str = option("", "Precision to score.", metavar="NAME", shown=False),
+    model: str = optional("Model or operator type to score.", "NAME", complete=complete_models),
+    precision: str = optional("Precision to score.", "NAME"),
     by: Literal[ScoreDivision, "operator"] | None = option(None, "Grouping of the measurements.", shown="runtime"),
     evidence: bool = option(False, "Count the measured energies of each class, hardware and boundary instead."),
-    source: str = option("", "Score only measurements whose source contains this text.", metavar="TEXT", shown=False),
+    source: str = optional("Score only measurements whose source contains this text.", "TEXT"),
     calibration: str = option("auto", CALIBRATION_HELP, metavar="NAME"),
     trust: TrustRows = False,
     output: OutputOptions,

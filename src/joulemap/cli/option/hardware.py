@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, cast
 import attrs
 import typer
 
-from joulemap.cli.command import option
+from joulemap.cli.command import advanced, option, optional
 from joulemap.cli.complete import complete_architectures, complete_deployments, complete_hardware, complete_kinds
 from joulemap.cli.option.run import repeat_options
 from joulemap.cli.panel import HARDWARE
@@ -39,12 +39,11 @@ class ModeOptions:
     """Option for the power mode of one chip."""
 
     panel: ClassVar[str] = HARDWARE
-    power_mode: str = option(
+    power_mode: str = advanced(
         "",
         "Power mode of hardware named without one, e.g. 15W.",
         metavar="MODE",
         shown="the chip's own",
-        is_advanced=True,
     )
 
     def keywords(self) -> SettingsKeywords:
@@ -53,76 +52,32 @@ class ModeOptions:
 
 
 @frozen(kw_only=True)
-class ScenarioOptions(ModeOptions):
-    """Options for the place where hardware is used and its power there."""
+class HardwareOptions(ModeOptions):
+    """Options that name or filter hardware, and its power where it is used."""
 
-    scenario: str = option(
-        "",
+    scenario: str = optional(
         "Use case with its power budget: datacenter, edge, embedded, robot, drone, camera, phone, stick, keyword or "
         "coin_cell.",
-        metavar="NAME",
-        shown=False,
+        "NAME",
         is_advanced=True,
     )
-    power_budget: str = option(
+    power_budget: str = advanced(
         "",
         "Maximum power per device, e.g. 15W; each runs in its highest power mode within it.",
         metavar="POWER",
         shown="from the scenario or deployment",
-        is_advanced=True,
     )
-
-    def keywords(self) -> SettingsKeywords:
-        """Return the settings of these options as keywords; UsageError names an option that cannot be read."""
-        budget = read_quantity("--power-budget", self.power_budget, "W")
-        return {**super().keywords(), "scenario": self.scenario, "power_budget_w": budget}
-
-
-@frozen(kw_only=True)
-class FilterOptions(ScenarioOptions):
-    """Options that filter hardware."""
-
-    architecture: str = option(
-        "",
-        "Architecture classes to include, e.g. cpu,gpu.",
-        metavar="NAME,...",
-        shown=False,
-        complete=complete_architectures,
+    architecture: str = optional(
+        "Architecture classes to include, e.g. cpu,gpu.", "NAME,...", complete=complete_architectures
     )
-    deployment: str = option(
-        "",
-        "Deployments: datacenter, edge or embedded.",
-        metavar="NAME,...",
-        shown=False,
-        complete=complete_deployments,
-    )
-
-    kind: str = option(
-        "",
+    deployment: str = optional("Deployments: datacenter, edge or embedded.", "NAME,...", complete=complete_deployments)
+    kind: str = optional(
         "Kinds of product: board, car, card, computer, laptop, microcontroller, phone or server.",
-        metavar="NAME,...",
-        shown=False,
+        "NAME,...",
         complete=complete_kinds,
         is_advanced=True,
     )
-    takes_all: bool = option(
-        False, "Include hardware that cannot be bought or rented, marked ~.", "--all", is_advanced=True
-    )
-
-    def keywords(self) -> SettingsKeywords:
-        """Return the settings of these options as keywords."""
-        names: dict[str, Any] = {
-            "deployment": split_names(self.deployment),
-            "kind": split_names(self.kind),
-            "takes_all": self.takes_all,
-        }
-        return cast("SettingsKeywords", {**super().keywords(), **names, "architecture": split_names(self.architecture)})
-
-
-@frozen(kw_only=True)
-class HardwareOptions(FilterOptions):
-    """Options that name or filter hardware."""
-
+    takes_all: bool = advanced(False, "Include hardware that cannot be bought or rented, marked ~.", "--all")
     hardware: str = several_hardware("xeon_8490h, h100_sxm5, tpu_v4, rtx_4090")
 
     def repeat(self) -> tuple[str, ...]:
@@ -130,8 +85,19 @@ class HardwareOptions(FilterOptions):
         return repeat_options(self, [one.name for one in reversed(attrs.fields(HardwareOptions))])
 
     def keywords(self, named: Sequence[str] = ()) -> SettingsKeywords:
-        """Return the settings of these options and of hardware named as arguments."""
-        return {**super().keywords(), "hardware": join_hardware(named, self.hardware)}
+        """Return the settings of these options and of hardware named as arguments; UsageError names an option that
+        cannot be read.
+        """
+        names: dict[str, Any] = {
+            "scenario": self.scenario,
+            "power_budget_w": read_quantity("--power-budget", self.power_budget, "W"),
+            "architecture": split_names(self.architecture),
+            "deployment": split_names(self.deployment),
+            "kind": split_names(self.kind),
+            "takes_all": self.takes_all,
+            "hardware": join_hardware(named, self.hardware),
+        }
+        return cast("SettingsKeywords", {**super().keywords(), **names})
 
 
 @frozen(kw_only=True)
@@ -186,17 +152,14 @@ class OneHardwareOptions:
 
 
 @frozen(kw_only=True)
-class TwoHardwareOptions:
+class TwoHardwareOptions(OneHardwareOptions):
     """Two chips, as arguments or as an option."""
-
-    panel: ClassVar[str] = HARDWARE
 
     named: Annotated[
         list[str] | None, typer.Argument(metavar="A B", help=ONE_HARDWARE, autocompletion=complete_hardware)
     ] = None
-    option: str = option("", "", "--hardware", hidden=True, complete=complete_hardware)
 
-    def read(self) -> tuple[str, str]:
+    def read_both(self) -> tuple[str, str]:
         """Return the two names; UsageError if there are more or fewer."""
         from joulemap.ask.subject import list_hardware
 
@@ -212,12 +175,8 @@ class ClassHardwareOptions(NamedHardwareOptions):
     """Hardware that represents the architecture classes."""
 
     hardware: str = several_hardware("one of each class")
-    deployment: str = option(
-        "",
-        "Deployment to restrict the chips to: datacenter, edge or embedded.",
-        metavar="NAME,...",
-        shown=False,
-        complete=complete_deployments,
+    deployment: str = optional(
+        "Deployment to restrict the chips to: datacenter, edge or embedded.", "NAME,...", complete=complete_deployments
     )
 
 
@@ -226,10 +185,9 @@ class CandidateHardwareOptions(NamedHardwareOptions):
     """Candidate hardware, from which an answer chooses."""
 
     hardware: str = several_hardware("all chips")
-    power_mode: str = option(
+    power_mode: str = advanced(
         "",
         "Power mode of hardware named without one, e.g. 15W; default means the chip's own.",
         metavar="MODE",
         shown="every mode",
-        is_advanced=True,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import attrs
 
-from joulemap.cli.command import option
+from joulemap.cli.command import advanced, option, optional
 from joulemap.cli.panel import COST, LIMITS
 from joulemap.cli.value import read_as, read_number, read_quantity, split_pairs
 from joulemap.system.errors import UsageError
@@ -26,20 +26,14 @@ class UseLimitOptions:
     """Limits of a configuration while it runs."""
 
     panel: ClassVar[str] = LIMITS
-    max_latency: str = option("", "Maximum latency of a batch, e.g. 50ms.", metavar="TIME", shown=False)
-    max_energy: str = option("", "Maximum energy of a batch, e.g. 1J.", metavar="ENERGY", shown=False, is_advanced=True)
-    max_energy_per_inference: str = option(
-        "", "Maximum energy of one inference, e.g. 100mJ.", metavar="ENERGY", shown=False, is_advanced=True
+    max_latency: str = optional("Maximum latency of a batch, e.g. 50ms.", "TIME")
+    max_energy: str = optional("Maximum energy of a batch, e.g. 1J.", "ENERGY", is_advanced=True)
+    max_energy_per_inference: str = optional("Maximum energy of one inference, e.g. 100mJ.", "ENERGY", is_advanced=True)
+    max_memory: str = optional(
+        "Maximum memory for weights and activations of a batch, e.g. 512MB.", "SIZE", is_advanced=True
     )
-    max_memory: str = option(
-        "",
-        "Maximum memory for weights and activations of a batch, e.g. 512MB.",
-        metavar="SIZE",
-        shown=False,
-        is_advanced=True,
-    )
-    max_power: str = option("", "Maximum power per device with its host.", metavar="POWER", shown=False)
-    min_throughput: str = option("", "Minimum inferences per second, e.g. 30/s.", metavar="RATE", shown=False)
+    max_power: str = optional("Maximum power per device with its host.", "POWER")
+    min_throughput: str = optional("Minimum inferences per second, e.g. 30/s.", "RATE")
 
     def read(self) -> Limits:
         """Return the limits in SI units; UsageError names an option that cannot be read."""
@@ -52,11 +46,8 @@ class UseLimitOptions:
 class LimitOptions(UseLimitOptions):
     """Limits of a configuration, its price included."""
 
-    max_price: str = option(
-        "",
-        "Maximum price per chip: rental, e.g. 2USD/h, or purchase with its host, e.g. 500USD.",
-        metavar="PRICE",
-        shown=False,
+    max_price: str = optional(
+        "Maximum price per chip: rental, e.g. 2USD/h, or purchase with its host, e.g. 500USD.", "PRICE"
     )
 
     def read(self) -> Limits:
@@ -101,13 +92,12 @@ class PriceOptions:
 
     panel: ClassVar[str] = COST
     price_per_hour: list[str] | None = rent_option(is_advanced=True)
-    purchase_price: list[str] | None = option(
-        None, "Purchase prices of chips, e.g. l4=2500USD,t4=900USD.", metavar="CHIP=PRICE", is_advanced=True
+    purchase_price: list[str] | None = advanced(
+        None, "Purchase prices of chips, e.g. l4=2500USD,t4=900USD.", metavar="CHIP=PRICE"
     )
-    price_file: Path | None = option(
+    price_file: Path | None = advanced(
         None,
         "CSV file with columns hardware, usd_per_hour, purchase_usd and source, or the same as TOML.",
-        is_advanced=True,
     )
 
     def read(self) -> tuple[Price, ...]:
@@ -143,60 +133,49 @@ class UsageOptions:
 
     panel: ClassVar[str] = COST
     pay: str = pay_option(is_advanced=True)
-    seller: str = option(
+    seller: str = advanced(
         "",
         "Kind of price: rent (hyperscaler, cloud, marketplace, reserved or spot) or purchase (list or retail).",
         metavar="NAME",
         shown="the cheapest per chip, without reserved and spot",
-        is_advanced=True,
     )
-    busy_hours: float | None = option(
+    busy_hours: float | None = advanced(
         None,
         "Hours of work per 24 powered or rented hours.",
         metavar="HOURS",
         shown="12",
-        is_advanced=True,
     )
-    lifetime: float | None = option(
+    lifetime: float | None = advanced(
         None,
         "Service life of a purchased chip in years.",
         metavar="YEARS",
         shown="the catalogue's",
-        is_advanced=True,
     )
-    hours: float | None = option(
+    hours: float | None = advanced(
         None,
         "Hours per year that a purchased chip is powered.",
         metavar="HOURS",
         shown="the catalogue's",
-        is_advanced=True,
     )
-    pue: float | None = option(
+    pue: float | None = advanced(
         None,
         "Power usage effectiveness (PUE) of a datacenter, at least 1.",
         metavar="RATIO",
         shown="the catalogue's",
-        is_advanced=True,
     )
-    electricity: str = option(
-        "", "Price of electricity, e.g. 0.12USD/kWh.", metavar="PRICE", shown="the catalogue's", is_advanced=True
-    )
-    host_share: float | None = option(
+    electricity: str = advanced("", "Price of electricity, e.g. 0.12USD/kWh.", metavar="PRICE", shown="the catalogue's")
+    host_share: float | None = advanced(
         None,
         "Price and electricity of the host, as a fraction of the purchased chip's.",
         metavar="FRACTION",
         shown="the catalogue's, or the price of --host",
-        is_advanced=True,
     )
-    grid: str = option(
-        "", "Region of the electricity grid, e.g. us, de or Norway.", metavar="REGION", shown="world", is_advanced=True
-    )
-    grid_gco2_per_kwh: float | None = option(
+    grid: str = advanced("", "Region of the electricity grid, e.g. us, de or Norway.", metavar="REGION", shown="world")
+    grid_gco2_per_kwh: float | None = advanced(
         None,
         "Carbon intensity of electricity in g CO2 per kWh.",
         metavar="GRAMS",
         shown="from --grid",
-        is_advanced=True,
     )
 
     def read(self) -> Usage:
@@ -227,7 +206,7 @@ class BoundOptions:
     timeout: float | None = option(
         None, "Stop the query after this many seconds without a row.", metavar="SECONDS", shown="60"
     )
-    max_rows: int | None = option(None, "Stop the query above this many rows.", metavar="N", shown=False)
+    max_rows: int | None = option(None, "Stop the query above this many rows.", metavar="N")
     max_memory: str = option(
         "",
         "Stop the query above this memory, e.g. 8GB; it never spills to disk.",

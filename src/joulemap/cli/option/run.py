@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar, cast
 import attrs
 import typer
 
-from joulemap.cli.command import name_option, option
+from joulemap.cli.command import advanced, name_option, option
 from joulemap.cli.complete import (
     complete_boundaries,
     complete_hardware,
@@ -100,11 +100,16 @@ def precisions(
     )
 
 
+def boundaries(shown: str) -> Any:
+    """Return the option `--boundary` with a description of its default."""
+    return advanced("", BOUNDARY_HELP, "--boundary", metavar="NAME", complete=complete_boundaries, shown=shown)
+
+
 def declare_dimensions(kind: type[Record]) -> type[Record]:
     """Add an option to a class for each dimension of settings that lists its values, before it becomes a record."""
     for one in DECLARED:
         kind.__annotations__[one.name] = "str"
-        setattr(kind, one.name, option(one.values[0], one.help, metavar="|".join(one.values), is_advanced=True))
+        setattr(kind, one.name, advanced(one.values[0], one.help, metavar="|".join(one.values)))
     return kind
 
 
@@ -138,36 +143,32 @@ class ModelOptions:
     """Options that a follow-up command must repeat."""
 
     batch: str = option("", "Batch size.", "--batch", "-b", metavar="N", shown="1, or the model's")
-    inputs: list[str] | None = option(
+    inputs: list[str] | None = advanced(
         None,
         "Shape of an input, batch first, e.g. 1,3,224,224 or ids=1,128:int64; repeatable.",
         "--input",
         metavar="SHAPE",
         shown="the model's own",
-        is_advanced=True,
     )
-    arguments: list[str] | None = option(
+    arguments: list[str] | None = advanced(
         None,
         "Argument of the model's factory or hf: configuration, e.g. num_layers=2; repeatable.",
         "--model-arg",
         metavar="NAME=VALUE",
-        is_advanced=True,
     )
-    config: str = option(
+    config: str = advanced(
         "",
         "Configuration of hf:NAME, a config.json file.",
         metavar="FILE.json",
         shown="the model's own",
-        is_advanced=True,
     )
-    retrace: bool = option(False, "Trace the model with the installed torch, even if it is built in.", is_advanced=True)
-    trust: bool = option(False, "Load a .pt2 file even if loading it can run code.", is_advanced=True)
-    build_memory: str = option(
+    retrace: bool = advanced(False, "Trace the model with the installed torch, even if it is built in.")
+    trust: bool = advanced(False, "Load a .pt2 file even if loading it can run code.")
+    build_memory: str = advanced(
         "",
         "Maximum memory to build a model together with its weights, e.g. 4GB.",
         metavar="SIZE",
         shown="half of the free memory",
-        is_advanced=True,
     )
 
     def keywords(self) -> SettingsKeywords:
@@ -203,9 +204,7 @@ class RunOptions(ModelOptions):
     can_lack_precision: ClassVar[bool] = False
     """True for a command in which settings without a precision have a separate meaning."""
     precision: str = precisions("", shown="fp32, or that of a quantized file")
-    weight_precision: str = option(
-        "", WEIGHT_HELP, metavar="FORMAT", shown="--precision", complete=complete_weights, is_advanced=True
-    )
+    weight_precision: str = advanced("", WEIGHT_HELP, metavar="FORMAT", shown="--precision", complete=complete_weights)
     runtime: str = option(
         "",
         RUNTIME_HELP,
@@ -213,21 +212,18 @@ class RunOptions(ModelOptions):
         complete=complete_runtimes,
         shown="fused; engine with --deployment or --scenario",
     )
-    calibration: str = option("auto", CALIBRATION_HELP, metavar="NAME", is_advanced=True)
-    host: str = option(
+    calibration: str = advanced("auto", CALIBRATION_HELP, metavar="NAME")
+    host: str = advanced(
         "",
         HOST_HELP,
         metavar="HARDWARE",
         shown="none",
         complete=complete_hardware,
-        is_advanced=True,
     )
-    device_only: bool = option(False, DEVICE_ONLY_HELP, is_advanced=True)
-    boundary: str = option(
-        "", BOUNDARY_HELP, metavar="NAME", complete=complete_boundaries, shown=BOARD, is_advanced=True
-    )
-    matmul_precision: str = option(DEFAULT, MATMUL_HELP, metavar="|".join(MATMUL_PRECISIONS), is_advanced=True)
-    changes: list[str] | None = option(None, SET_HELP, "--set", metavar="NAME=VALUE", is_advanced=True)
+    device_only: bool = advanced(False, DEVICE_ONLY_HELP)
+    boundary: str = boundaries(BOARD)
+    matmul_precision: str = advanced(DEFAULT, MATMUL_HELP, metavar="|".join(MATMUL_PRECISIONS))
+    changes: list[str] | None = advanced(None, SET_HELP, "--set", metavar="NAME=VALUE")
 
     def keywords(self) -> SettingsKeywords:
         """Return the settings of these options as keywords; UsageError for --host with --device-only."""
@@ -270,7 +266,7 @@ class ClassRunOptions(RunOptions):
 class ManyRunOptions(RunOptions):
     """Options for running models in many configurations, without results per operator."""
 
-    ledger: bool = option(False, "Store the ledger of each configuration, not only its totals.", is_advanced=True)
+    ledger: bool = advanced(False, "Store the ledger of each configuration, not only its totals.")
 
     def keywords(self) -> SettingsKeywords:
         """Return the settings of these options as keywords."""
@@ -285,28 +281,14 @@ class CandidateRunOptions(ManyRunOptions):
     batch: str = option("", "Batch sizes.", "--batch", "-b", metavar="N,...", shown="1,8,32; 1 at the edge")
     precision: str = precisions("fp32,fp16,bf16,int8", PRECISIONS_HELP, is_list=True)
     runtime: str = option(DEPLOYED_RUNTIME, RUNTIME_HELP, metavar="MODE", complete=complete_runtimes)
-    boundary: str = option(
-        "",
-        BOUNDARY_HELP,
-        metavar="NAME",
-        complete=complete_boundaries,
-        shown="board; for cost and carbon as in `cost`",
-        is_advanced=True,
-    )
+    boundary: str = boundaries("board; for cost and carbon as in `cost`")
 
 
 @frozen(kw_only=True)
 class DeployedRunOptions(CandidateRunOptions):
     """Options for running models that serve requests."""
 
-    boundary: str = option(
-        "",
-        BOUNDARY_HELP,
-        metavar="NAME",
-        complete=complete_boundaries,
-        shown="system; board where the wall is unknown",
-        is_advanced=True,
-    )
+    boundary: str = boundaries("system; board where the wall is unknown")
 
     def keywords(self) -> SettingsKeywords:
         """Return the settings of these options as keywords; a requested boundary has no fallback."""

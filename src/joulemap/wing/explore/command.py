@@ -9,7 +9,7 @@ import attrs
 import typer
 
 from joulemap.cli import OUTPUT, Limit, OutputOptions, PlotOptions, complete_models
-from joulemap.cli.command import command, option
+from joulemap.cli.command import advanced, command, option
 from joulemap.cli.option.run import MODEL_HELP, CandidateRunOptions
 from joulemap.cli.voice import voice
 from joulemap.system import UsageError
@@ -24,11 +24,10 @@ def explore(
     ] = None,
     *,
     limit: Limit = 8,
-    everything: bool = option(
+    everything: bool = advanced(
         False,
         "Compare existing chips instead, in every mode: the best per model and the best for all models.",
         "--all",
-        is_advanced=True,
     ),
     save_as: Path | None = option(
         None,

@@ -6,14 +6,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from joulemap.cli import LIMITS, complete_hardware, read_as, read_quantity, split_pairs
-from joulemap.cli.command import option
+from joulemap.cli.command import advanced, option, optional
+from joulemap.cli.option.run import name_options
 from joulemap.cli.value import split_assignments
 from joulemap.system import UsageError, frozen, read_real, split_names
-
-
-def _limit(description: str, metavar: str, *, is_advanced: bool = False) -> Any:
-    """Return an option for a limit, which is empty by default."""
-    return option("", description, metavar=metavar, shown=False, panel=LIMITS, is_advanced=is_advanced)
 
 
 @frozen(kw_only=True)
@@ -22,75 +18,54 @@ class DesignOptions:
 
     panel: ClassVar[str] = "Designs"
 
-    like: str = option(
-        "",
-        "Base chips: ids, aliases, classes or files, optionally with @MODE.",
-        metavar="NAME,...",
-        complete=complete_hardware,
-        shown=False,
+    like: str = optional(
+        "Base chips: ids, aliases, classes or files, optionally with @MODE.", "NAME,...", complete=complete_hardware
     )
     vary: list[str] | None = option(
         None,
         "Constant and values: units=16:1024:*2, clock=0.5GHz:2GHz:16 (16 values) or tdp=x0.5,x1; repeatable.",
         metavar="NAME=VALUES",
     )
-    share: list[str] | None = option(
-        None, "Fractions of all inferences that run a model.", metavar="MODEL=SHARE,...", is_advanced=True
-    )
-    random: int | None = option(None, "Number of designs to draw at random, instead of all.", min=1, shown=False)
-    search: str = option(
-        "",
-        "Optimizer for large spaces: NSGA-II, or TPE for one objective.",
-        metavar="optuna",
-        shown=False,
-        is_advanced=True,
-    )
-    points: int | None = option(
-        None, "Number of designs that --search evaluates.", min=1, shown=False, is_advanced=True
-    )
-    seed: int = option(0, "Random seed.", min=0, is_advanced=True)
-    solve: str = option(
-        "",
-        "Find the values of one or two constants that meet --for.",
-        metavar="NAME,...",
-        shown=False,
-        is_advanced=True,
-    )
-    target: list[str] | None = option(
+    share: list[str] | None = advanced(None, "Fractions of all inferences that run a model.", metavar="MODEL=SHARE,...")
+    random: int | None = option(None, "Number of designs to draw at random, instead of all.", min=1)
+    search: str = optional("Optimizer for large spaces: NSGA-II, or TPE for one objective.", "optuna", is_advanced=True)
+    points: int | None = advanced(None, "Number of designs that --search evaluates.", min=1)
+    seed: int = advanced(0, "Random seed.", min=0)
+    solve: str = optional("Find the values of one or two constants that meet --for.", "NAME,...", is_advanced=True)
+    target: list[str] | None = advanced(
         None,
         'Target of --solve, e.g. "latency = 10ms"; repeatable.',
         "--for",
         metavar="METRIC=VALUE",
-        is_advanced=True,
     )
     lake: Path | None = option(None, "Folder to store designs in (`joulemap lake`).", metavar="FOLDER")
-    jobs: int = option(1, "Number of processes.", min=1, max=1024, is_advanced=True)
-    cluster: str = option(
-        "",
-        "Dask scheduler, tcp://HOST:PORT or local:N; needs --lake.",
-        metavar="ADDRESS",
-        is_advanced=True,
-    )
+    jobs: int = advanced(1, "Number of processes.", min=1, max=1024)
+    cluster: str = optional("Dask scheduler, tcp://HOST:PORT or local:N; needs --lake.", "ADDRESS", is_advanced=True)
     objective: str = option(
         "energy,latency",
         "Metrics to optimize: latency, energy (per inference), edp, throughput, efficiency, power, memory, area or "
         "cost (die).",
         metavar="NAME,...",
     )
-    max_latency: str = _limit("Maximum latency of a batch of each model, e.g. 33ms.", "TIME")
-    max_energy_per_inference: str = _limit("Maximum energy of one inference, e.g. 100mJ.", "ENERGY", is_advanced=True)
-    max_power: str = _limit("Maximum power of the chip, host excluded, e.g. 15W.", "POWER")
-    max_memory: str = _limit("Maximum memory for weights and activations, e.g. 512MB.", "SIZE", is_advanced=True)
-    min_throughput: str = _limit("Minimum inferences per second, e.g. 30/s.", "RATE", is_advanced=True)
-    max_area: str = _limit("Maximum area of units and memories, e.g. 100mm2.", "AREA", is_advanced=True)
-    max_die_cost: str = _limit("Maximum cost of the die, e.g. 20USD.", "PRICE", is_advanced=True)
+    max_latency: str = optional("Maximum latency of a batch of each model, e.g. 33ms.", "TIME", panel=LIMITS)
+    max_energy_per_inference: str = optional(
+        "Maximum energy of one inference, e.g. 100mJ.", "ENERGY", panel=LIMITS, is_advanced=True
+    )
+    max_power: str = optional("Maximum power of the chip, host excluded, e.g. 15W.", "POWER", panel=LIMITS)
+    max_memory: str = optional(
+        "Maximum memory for weights and activations, e.g. 512MB.", "SIZE", panel=LIMITS, is_advanced=True
+    )
+    min_throughput: str = optional("Minimum inferences per second, e.g. 30/s.", "RATE", panel=LIMITS, is_advanced=True)
+    max_area: str = optional("Maximum area of units and memories, e.g. 100mm2.", "AREA", panel=LIMITS, is_advanced=True)
+    max_die_cost: str = optional("Maximum cost of the die, e.g. 20USD.", "PRICE", panel=LIMITS, is_advanced=True)
 
     def list_design_options(self) -> list[str]:
         """Return the names of the given options that apply only to designs, not to existing chips."""
-        names = ("vary", "random", "search", "points", "solve", "target", "lake", "jobs", "cluster", "max_area")
-        default = DesignOptions()
-        given = [name for name in (*names, "max_die_cost") if getattr(self, name) != getattr(default, name)]
-        return ["--for" if name == "target" else f"--{name.replace('_', '-')}" for name in given]
+        own = (
+            "--vary", "--random", "--search", "--points", "--solve", "--for", "--lake", "--jobs", "--cluster",
+            "--max-area", "--max-die-cost",
+        )  # fmt: skip
+        return [name for name in name_options(self) if name in own]
 
     def keywords(self) -> dict[str, Any]:
         """Return the options as keyword arguments of `explore`; UsageError names an option that cannot be read."""

@@ -15,7 +15,7 @@ from joulemap.wing.file.assembly import ATTENTIONS, INDICES, Assembly
 from joulemap.wing.file.call import RULES, AtenCall, find_call
 from joulemap.wing.file.graph import Program
 from joulemap.wing.file.lite_call import LITE_RULES
-from joulemap.wing.file.value import Node, Value
+from joulemap.wing.file.value import Node, Value, list_present
 
 CELLS: Final[Mapping[str, tuple[str, int, int, int]]] = {
     "LSTM": ("lstm", 4, 14, 5), "GRU": ("gru", 3, 11, 3), "RNN": ("rnn_tanh", 1, 1, 1),
@@ -37,14 +37,14 @@ class Layer:
     """
 
     source: Value
-    inputs: tuple[Value, ...]
+    inputs: Sequence[Value]
     """Weights of the GEMM that multiplies the inputs of all steps."""
-    states: tuple[Value, ...]
+    states: Sequence[Value]
     """Weights of the GEMM that multiplies the state in each step."""
-    biases: tuple[Value, ...]
+    biases: Sequence[Value]
     has_two_biases: bool
     """True if both GEMMs have a bias; `biases` then contains the biases of both."""
-    kept: tuple[Value, ...]
+    kept: Sequence[Value]
     """Initial hidden and cell states."""
     directions: int
     step_count: int
@@ -69,34 +69,30 @@ def read_layer(node: Node) -> Layer:
             source=x,
             inputs=(node.given(1),),
             states=(recurrent,),
-            biases=_present([bias]),
+            biases=list_present([bias]),
             has_two_biases=True,
-            kept=_present([node.value(5), node.value(6)]),
+            kept=list_present([node.value(5), node.value(6)]),
             directions=recurrent.shape[0],
             step_count=x.shape[1 if node.attributes.get("layout") else 0],
             row_count=x.shape[0] * x.shape[1],
             width=recurrent.shape[-1],
         )
-    inputs, states = _present([*node.inputs[1:5]]), _present([*node.inputs[5:9]])
-    extra = _present([*node.inputs[9:12], *node.inputs[16:18]])
+    inputs, states = list_present([*node.inputs[1:5]]), list_present([*node.inputs[5:9]])
+    extra = list_present([*node.inputs[9:12], *node.inputs[16:18]])
     if extra or len(inputs) != 4 or len(states) != 4 or any(len(one.shape) != 2 for one in (*inputs, *states)):
         raise ModelError(f"{node.op} {node.name!r} has peepholes, a projection or fewer gates, which have no formula")
     return Layer(
         source=x,
         inputs=inputs,
         states=states,
-        biases=_present([*node.inputs[12:16]]),
+        biases=list_present([*node.inputs[12:16]]),
         has_two_biases=False,
-        kept=_present([*node.inputs[18:20]]),
+        kept=list_present([*node.inputs[18:20]]),
         directions=1,
         step_count=x.shape[0 if node.attributes.get("time_major") else 1],
         row_count=x.shape[0] * x.shape[1],
         width=states[0].shape[0],
     )
-
-
-def _present(values: Sequence[Value | None]) -> tuple[Value, ...]:
-    return tuple(one for one in values if one is not None)
 
 
 def add_recurrence(made: Assembly, node: Node, path: str) -> None:

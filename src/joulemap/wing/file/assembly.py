@@ -19,7 +19,7 @@ from joulemap.trace.formula import Call, Cost, count
 from joulemap.trace.formula.attention import STEPS, attend
 from joulemap.wing.file.call import AtenCall, Turned
 from joulemap.wing.file.rewrite import ATTENTION
-from joulemap.wing.file.value import Node, Value
+from joulemap.wing.file.value import Node, Value, list_present
 
 ATTENTIONS: Final = frozenset({ATTENTION, "Attention", "MultiHeadAttention", "GroupQueryAttention"})
 """Attention operators, each of which is counted as three: scores, softmax and weighted sum."""
@@ -233,7 +233,7 @@ class Assembly:
         for step, cost, reads, made in zip(
             STEPS,
             steps,
-            ([one for one in (query, key, mask) if one is not None], inner[:1], [inner[1], value]),
+            (list_present((query, key, mask)), inner[:1], [inner[1], value]),
             (inner[0], inner[1], output),
             strict=True,
         ):

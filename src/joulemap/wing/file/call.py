@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from joulemap.system import ModelError, frozen
 from joulemap.trace.formula.pooling import CANDIDATES
-from joulemap.wing.file.value import Node, Value
+from joulemap.wing.file.value import Node, Value, list_present
 
 
 @frozen
@@ -81,13 +81,7 @@ def _gemm(node: Node) -> AtenCall:
 
 
 def _matmul(node: Node) -> AtenCall:
-    operand = {"QLinearMatMul": 3, "MatMulInteger": 1}.get(node.op, 1)
-    return AtenCall("matmul", (node.given(0), node.given(operand)))
-
-
-def _packed_product(node: Node) -> AtenCall:
-    """Return the call of MatMulNBits of ONNX Runtime, a GEMM whose weights are read unpacked (`graph.find_packed`)."""
-    return AtenCall("linear", (node.given(0), node.given(1), node.value(5)))
+    return AtenCall("matmul", (node.given(0), node.given(3 if node.op == "QLinearMatMul" else 1)))
 
 
 def _einsum(node: Node) -> AtenCall:
@@ -126,10 +120,6 @@ def _einsum(node: Node) -> AtenCall:
 def plain(aten: str, *positions: int) -> Rule:
     """Return a rule for operators whose ATen call takes the inputs at these positions, by default the first input."""
     return lambda node: AtenCall(aten, tuple(node.value(one) for one in positions or (0,)))
-
-
-def _binary(aten: str) -> Rule:
-    return lambda node: AtenCall(aten, tuple(_number(one) for one in node.inputs[:2]))
 
 
 def _number(value: Value | None) -> Any:
@@ -187,9 +177,10 @@ def _softmax(aten: str) -> Rule:
     return lambda node: AtenCall(aten, (node.given(0), node.axis(len(node.given(0).shape), -1)))
 
 
-def _concatenate(node: Node) -> AtenCall:
-    axis = node.axis(len(node.given(0).shape), 0)
-    return AtenCall("cat", ([one for one in node.inputs if one is not None], axis))
+def concatenate(node: Node) -> AtenCall:
+    """Return the call of a concatenation along an axis of the output."""
+    axis = node.axis(len(node.outputs[0].shape), 0)
+    return AtenCall("cat", (list_present(node.inputs), axis))
 
 
 def _gather(node: Node) -> AtenCall:
@@ -228,24 +219,12 @@ def _cast(node: Node) -> AtenCall | None:
     return None if node.given(0).dtype == node.outputs[0].dtype else AtenCall("_to_copy", (node.given(0),))
 
 
-def _unknown_view(aten: str) -> Rule:
+def _view(aten: str) -> Rule:
     return lambda node: AtenCall(aten, (node.given(0),), is_view=True)
-
-
-def _slice(node: Node) -> AtenCall:
-    return AtenCall("slice", (node.given(0),), is_view=True)
-
-
-def _reduce(aten: str) -> Rule:
-    return lambda node: AtenCall(aten, (node.given(0),))
 
 
 def _group_norm(node: Node) -> AtenCall:
     return AtenCall("group_norm", (node.given(0), node.integer("num_groups", least=1), *node.inputs[1:3]))
-
-
-def _pass(_node: Node) -> None:
-    return None
 
 
 def _top(node: Node) -> AtenCall:
@@ -268,7 +247,7 @@ def _variadic(aten: str) -> Rule:
     return lambda node: AtenCall(aten, tuple(_number(one) for one in node.inputs))
 
 
-ELEMENTWISE: Final[Mapping[str, str]] = {
+UNARY: Final[Mapping[str, str]] = {
     "Relu": "relu", "LeakyRelu": "leaky_relu", "Sigmoid": "sigmoid", "HardSigmoid": "hardsigmoid",
     "HardSwish": "hardswish", "Silu": "silu", "Swish": "silu", "Mish": "mish", "Gelu": "gelu", "FastGelu": "gelu",
     "QuickGelu": "gelu", "Tanh": "tanh", "Erf": "erf", "Exp": "exp", "Log": "log", "Sqrt": "sqrt",
@@ -276,53 +255,52 @@ ELEMENTWISE: Final[Mapping[str, str]] = {
     "Sign": "sign", "Elu": "elu", "Selu": "selu", "Celu": "celu", "Softplus": "softplus", "Sin": "sin", "Cos": "cos",
     "Tan": "tan", "Atan": "atan", "Asin": "asin", "Acos": "acos", "Sinh": "sinh", "Cosh": "cosh", "Not": "logical_not",
     "IsNaN": "isnan", "IsInf": "isinf", "ThresholdedRelu": "threshold", "BitwiseNot": "bitwise_not",
+    "ReduceMean": "mean", "ReduceSum": "sum", "ReduceMax": "amax", "ReduceMin": "amin", "ReduceProd": "prod",
+    "ArgMax": "argmax", "ArgMin": "argmin", "CumSum": "cumsum", "ReduceL2": "norm", "ReduceL1": "norm",
+    "ReduceLogSumExp": "logsumexp", "ReduceSumSquare": "norm", "LRN": "local_response_norm", "Tile": "repeat",
+    "Pad": "constant_pad_nd", "DepthToSpace": "pixel_shuffle", "SpaceToDepth": "pixel_unshuffle",
+    "QuantizeLinear": "_to_copy", "DequantizeLinear": "_to_copy", "DynamicQuantizeLinear": "_to_copy",
+    "ConstantOfShape": "zeros", "Range": "arange", "NonZero": "nonzero", "Compress": "nonzero", "OneHot": "one_hot",
+    "Trilu": "tril", "RSQRT": "rsqrt", "SQUARE": "square", "REVERSE_V2": "flip", "REVERSE_SEQUENCE": "flip",
+    "SPACE_TO_BATCH_ND": "constant_pad_nd", "BATCH_TO_SPACE_ND": "clone", "ASSIGN_VARIABLE": "clone",
+    "MIRROR_PAD": "reflection_pad2d",
 }  # fmt: skip
+"""Operator of ONNX or TFLite whose ATen call takes only its first input -> that call."""
 
-BINARY: Final[Mapping[str, str]] = {
+VARIADIC: Final[Mapping[str, str]] = {
     "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "Pow": "pow", "Mod": "remainder", "Equal": "eq",
     "Less": "lt", "LessOrEqual": "le", "Greater": "gt", "GreaterOrEqual": "ge", "And": "logical_and",
     "Or": "logical_or", "Xor": "logical_xor", "PRelu": "prelu", "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or",
-}  # fmt: skip
-
-REDUCED: Final[Mapping[str, str]] = {
-    "ReduceMean": "mean", "ReduceSum": "sum", "ReduceMax": "amax", "ReduceMin": "amin", "ReduceProd": "prod",
-    "ArgMax": "argmax", "ArgMin": "argmin", "CumSum": "cumsum", "ReduceL2": "norm", "ReduceL1": "norm",
-    "ReduceLogSumExp": "logsumexp", "ReduceSumSquare": "norm",
+    "Max": "maximum", "Min": "minimum", "Sum": "add", "Mean": "add",
 }  # fmt: skip
 
 VIEWED: Final[Mapping[str, str]] = {
     "Reshape": "view", "Flatten": "view", "Squeeze": "squeeze", "Unsqueeze": "unsqueeze", "Split": "split",
-    "Expand": "expand",
+    "Expand": "expand", "Slice": "slice", "UNPACK": "split",
 }  # fmt: skip
-"""ONNX operator that is a view if the memory layout permits, else a copy -> its ATen call."""
+"""Operator that is a view if the memory layout permits, else a copy -> its ATen call."""
 
 RULES: Final[Mapping[str, Rule]] = {
-    **{op: plain(aten) for op, aten in ELEMENTWISE.items()},
-    **{op: _binary(aten) for op, aten in BINARY.items()},
-    **{op: _reduce(aten) for op, aten in REDUCED.items()},
-    **{op: _unknown_view(aten) for op, aten in VIEWED.items()},
+    **{op: plain(aten) for op, aten in UNARY.items()},
+    **{op: _variadic(aten) for op, aten in VARIADIC.items()},
+    **{op: _view(aten) for op, aten in VIEWED.items()},
     "Conv": _convolution, "ConvInteger": _convolution, "QLinearConv": _convolution, "ConvTranspose": _transposed,
     "Linear": _linear, "Gemm": _gemm, "QGemm": _gemm, "MatMul": _matmul, "MatMulInteger": _matmul,
-    "QLinearMatMul": _matmul, "FusedMatMul": _matmul, "MatMulIntegerToFloat": _matmul, "MatMulNBits": _packed_product,
-    "Einsum": _einsum, "BatchNormalization": plain("batch_norm", 0, 1, 2, 3, 4), "Clip": _clip,
+    "QLinearMatMul": _matmul, "FusedMatMul": _matmul, "MatMulIntegerToFloat": _matmul,
+    "MatMulNBits": plain("linear", 0, 1, 5), "Einsum": _einsum,
+    "BatchNormalization": plain("batch_norm", 0, 1, 2, 3, 4), "Clip": _clip,
     "LayerNormalization": _layer_norm("layer_norm"), "RMSNormalization": _layer_norm("rms_norm"),
     "SimplifiedLayerNormalization": _layer_norm("rms_norm"), "SkipLayerNormalization": _skip_norm("layer_norm"),
     "SkipSimplifiedLayerNormalization": _skip_norm("rms_norm"), "GroupNormalization": _group_norm,
-    "InstanceNormalization": plain("instance_norm", 0, 1, 2), "LRN": plain("local_response_norm"),
-    "MaxPool": _pool("max_pool"), "AveragePool": _pool("avg_pool"),
-    "GlobalAveragePool": _global_pool("adaptive_avg_pool"), "GlobalMaxPool": _global_pool("adaptive_max_pool"),
-    "Softmax": _softmax("softmax"), "LogSoftmax": _softmax("log_softmax"), "Concat": _concatenate, "Gather": _gather,
+    "InstanceNormalization": plain("instance_norm", 0, 1, 2), "MaxPool": _pool("max_pool"),
+    "AveragePool": _pool("avg_pool"), "GlobalAveragePool": _global_pool("adaptive_avg_pool"),
+    "GlobalMaxPool": _global_pool("adaptive_max_pool"), "Softmax": _softmax("softmax"),
+    "LogSoftmax": _softmax("log_softmax"), "Concat": concatenate, "Gather": _gather,
     "GatherElements": plain("gather", 0, 1), "GatherND": plain("index", 0, 1), "Where": plain("where", 0, 1, 2),
-    "Max": _variadic("maximum"), "Min": _variadic("minimum"), "Sum": _variadic("add"), "Mean": _variadic("add"),
-    "Resize": _resize, "Upsample": _resize, "Transpose": _transpose, "Slice": _slice, "Cast": _cast, "CastLike": _cast,
-    "Identity": _pass, "Dropout": _pass, "Tile": plain("repeat"), "Pad": plain("constant_pad_nd"),
-    "DepthToSpace": plain("pixel_shuffle"), "SpaceToDepth": plain("pixel_unshuffle"), "TopK": _top,
-    "QuantizeLinear": plain("_to_copy"), "DequantizeLinear": plain("_to_copy"),
-    "DynamicQuantizeLinear": plain("_to_copy"), "ConstantOfShape": plain("zeros", 0), "Range": plain("arange", 0),
-    "NonZero": plain("nonzero"), "NonMaxSuppression": suppress, "Compress": plain("nonzero"),
-    "OneHot": plain("one_hot"), "ScatterND": _scatter,
-    "ScatterElements": plain("scatter", 0, 1, 2), "GridSample": plain("grid_sampler_2d", 0, 1),
-    "Trilu": plain("tril"), "BiasGelu": plain("gelu", 0, 1),
+    "Resize": _resize, "Upsample": _resize, "Transpose": _transpose, "Cast": _cast, "CastLike": _cast,
+    "Identity": lambda _: None, "Dropout": lambda _: None, "TopK": _top, "NonMaxSuppression": suppress,
+    "ScatterND": _scatter, "ScatterElements": plain("scatter", 0, 1, 2), "GridSample": plain("grid_sampler_2d", 0, 1),
+    "BiasGelu": plain("gelu", 0, 1),
 }  # fmt: skip
 """ONNX operator -> rule of its ATen call. Source: operators of ONNX, opsets 7 to 27, and of ONNX Runtime."""
 

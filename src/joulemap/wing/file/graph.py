@@ -16,7 +16,7 @@ import attrs
 from joulemap.physics import read_weight_format
 from joulemap.system import ModelError, Reading, UsageError
 from joulemap.wing.file.infer import MOST_COMPUTED, Values, read_attributes
-from joulemap.wing.file.value import DTYPES, FLOATS, MOST_LINKS, MOST_NODES, Node, Value, check_shape
+from joulemap.wing.file.value import DTYPES, FLOATS, MOST_LINKS, MOST_NODES, Node, Value, check_shape, list_present
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
@@ -333,7 +333,7 @@ class _Reader(Values):
         if op in ("Shape", "Size") and inputs and inputs[0] is not None:
             self.add_size(proto, inputs[0], attributes)
             return
-        present = [one for one in inputs if one is not None]
+        present = list_present(inputs)
         node = Node(op, proto.name or f"{op}_{len(self.nodes)}", inputs, [], attributes)
         outputs = node.outputs = self.infer(proto, node)
         is_known = bool(present) and all(one.known is not None for one in present)

@@ -193,8 +193,7 @@ class LiteOperator:
     """Operator of a TFLite subgraph."""
 
     op: str
-    custom: str
-    """Name of an operator outside the schema; empty for others."""
+    """Name in the schema, or the own name of an operator outside it."""
     inputs: tuple[int, ...]
     """Indices of the input tensors; -1 for an omitted input."""
     outputs: tuple[int, ...]
@@ -253,15 +252,15 @@ def _read_model(data: mmap.mmap) -> LiteModel:
     return LiteModel(graphs=graphs, description=root.text(3)[:200])
 
 
-def _read_code(table: FlatTable) -> tuple[str, str]:
-    """Return the name of an operator in the schema, and its custom name if it is outside the schema."""
+def _read_code(table: FlatTable) -> str:
+    """Return the name of an operator in the schema, or its own name if it is outside the schema."""
     code = max(table.number(0, "b"), table.number(3, "i"))
     if code == CUSTOM:
-        return "CUSTOM", table.text(1)[:100]
+        return table.text(1)[:100] or "CUSTOM"
     if code == COMPOSITE:
-        return "STABLEHLO_COMPOSITE", ""
+        return "STABLEHLO_COMPOSITE"
     names = load_schema()["operators"]
-    return names[code] if 0 <= code < len(names) else f"operator {code}", ""
+    return names[code] if 0 <= code < len(names) else f"operator {code}"
 
 
 def _read_buffer(table: FlatTable) -> tuple[int, bytes]:
@@ -277,7 +276,7 @@ def _read_buffer(table: FlatTable) -> tuple[int, bytes]:
     return count, table.data.take(position, count) if count <= MOST_DATA else b""
 
 
-def _read_graph(table: FlatTable, codes: list[tuple[str, str]], buffers: list[tuple[int, bytes]]) -> LiteGraph:
+def _read_graph(table: FlatTable, codes: list[str], buffers: list[tuple[int, bytes]]) -> LiteGraph:
     tables = table.tables(0)
     if len(tables) > MOST_TENSORS:
         raise BrokenTableError(f"it has {len(tables):,} tensors, expected at most {MOST_TENSORS:,}")
@@ -324,15 +323,14 @@ def _read_tensor(table: FlatTable, buffers: list[tuple[int, bytes]]) -> LiteTens
     )
 
 
-def _read_operator(table: FlatTable, codes: list[tuple[str, str]]) -> LiteOperator:
+def _read_operator(table: FlatTable, codes: list[str]) -> LiteOperator:
     index = table.number(0, "I")
     if index >= len(codes):
         raise BrokenTableError(f"an operator has the code index {index}, but the file has {len(codes)} codes")
-    op, custom = codes[index]
+    op = codes[index]
     options = table.table(12 if op == "STABLEHLO_COMPOSITE" else 4)
     return LiteOperator(
         op=op,
-        custom=custom,
         inputs=table.numbers(1, "i"),
         outputs=table.numbers(2, "i"),
         options=_read_options(options, load_schema()["options"].get(op, "")),

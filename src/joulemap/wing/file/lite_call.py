@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from joulemap.system import ModelError
-from joulemap.wing.file.call import AtenCall, Rule, Turned, plain, suppress
-from joulemap.wing.file.value import Node, Value
+from joulemap.wing.file.call import AtenCall, Rule, Turned, concatenate, plain, suppress
+from joulemap.wing.file.value import Node, Value, list_present
 
 SAME: Final = 0
 """TFLite's padding mode `SAME`, which makes the output as large as the input divided by the stride."""
@@ -47,32 +47,19 @@ def _window(node: Node, x: Value, kernel: Sequence[int]) -> tuple[list[int], lis
 
 
 def _convolve(node: Node) -> AtenCall:
+    """Return the call of a convolution; the weights of CONV_3D end with (inputs, outputs), those of DEPTHWISE_CONV_2D
+    are (1, height, width, channels).
+    """
     x, weight = node.given(0), node.given(1)
     outputs, *kernel, width = weight.shape
+    if node.op == "CONV_3D":
+        *kernel, width, outputs = weight.shape
+    elif node.op == "DEPTHWISE_CONV_2D":
+        outputs, width = width, outputs
     strides, pads, dilations = _window(node, x, kernel)
     turned = Turned(weight, shape=(outputs, width, *kernel))
     args = (_turn(x), turned, node.value(2), strides, pads, dilations, x.shape[-1] // width)
     return AtenCall(f"conv{len(kernel)}d", args, output_shape=_turn(node.outputs[0]).shape)
-
-
-def _convolve_deep(node: Node) -> AtenCall:
-    """Return the call of CONV_3D, whose weights have the layout (depth, height, width, inputs, outputs)."""
-    x, weight = node.given(0), node.given(1)
-    *kernel, width, outputs = weight.shape
-    strides, pads, dilations = _window(node, x, kernel)
-    turned = Turned(weight, shape=(outputs, width, *kernel))
-    args = (_turn(x), turned, node.value(2), strides, pads, dilations, x.shape[-1] // width)
-    return AtenCall("conv3d", args, output_shape=_turn(node.outputs[0]).shape)
-
-
-def _convolve_channels(node: Node) -> AtenCall:
-    """Return the call of DEPTHWISE_CONV_2D, whose weights have the layout (1, height, width, channels)."""
-    x, weight = node.given(0), node.given(1)
-    _, *kernel, outputs = weight.shape
-    strides, pads, dilations = _window(node, x, kernel)
-    turned = Turned(weight, shape=(outputs, 1, *kernel))
-    args = (_turn(x), turned, node.value(2), strides, pads, dilations, x.shape[-1])
-    return AtenCall("conv2d", args, output_shape=_turn(node.outputs[0]).shape)
 
 
 def _transpose_convolve(node: Node) -> AtenCall:
@@ -114,11 +101,6 @@ def _product(node: Node) -> AtenCall:
     return AtenCall("matmul", tuple(Turned(one, shape=shape) for one, shape in zip(operands, shapes, strict=True)))
 
 
-def _dense(node: Node) -> AtenCall:
-    """Return the call of FULLY_CONNECTED."""
-    return AtenCall("linear", (node.given(0), node.given(1), node.value(2)))
-
-
 def _suppress(node: Node) -> AtenCall:
     boxes = node.given(0)
     if len(boxes.shape) < 2:
@@ -132,24 +114,11 @@ def _suppress(node: Node) -> AtenCall:
     return AtenCall("nms", (boxes, best, None, shape[1] if len(shape) > 1 else None))
 
 
-def _unpack(node: Node) -> AtenCall:
-    return AtenCall("split", (node.given(0),), is_view=True)
-
-
 def _concatenate(node: Node) -> AtenCall:
     """Return the call of a concatenation; the channel axis of an image is renumbered as in ATen."""
     rank = len(node.outputs[0].shape)
     axis = node.axis(rank, 0)
-    return AtenCall("cat", ([one for one in node.inputs if one is not None], 2 if (rank, axis) == (4, 1) else axis))
-
-
-def _pack(node: Node) -> AtenCall:
-    axis = node.axis(len(node.outputs[0].shape), 0)
-    return AtenCall("cat", ([one for one in node.inputs if one is not None], axis))
-
-
-def _gather_rows(node: Node) -> AtenCall:
-    return AtenCall("embedding", (node.given(1), node.given(0)))
+    return AtenCall("cat", (list_present(node.inputs), 2 if (rank, axis) == (4, 1) else axis))
 
 
 def _fill(node: Node) -> AtenCall:
@@ -157,17 +126,13 @@ def _fill(node: Node) -> AtenCall:
 
 
 LITE_RULES: Final[Mapping[str, Rule]] = {
-    "CONV_2D": _convolve, "DEPTHWISE_CONV_2D": _convolve_channels, "CONV_3D": _convolve_deep,
-    "TRANSPOSE_CONV": _transpose_convolve, "AVERAGE_POOL_2D": _pool("avg_pool2d"), "MAX_POOL_2D": _pool("max_pool2d"),
+    "CONV_2D": _convolve, "DEPTHWISE_CONV_2D": _convolve, "CONV_3D": _convolve, "TRANSPOSE_CONV": _transpose_convolve,
+    "AVERAGE_POOL_2D": _pool("avg_pool2d"), "MAX_POOL_2D": _pool("max_pool2d"),
     "RESIZE_BILINEAR": _resize("upsample_bilinear2d"), "RESIZE_NEAREST_NEIGHBOR": _resize("upsample_nearest2d"),
-    "FULLY_CONNECTED": _dense, "BATCH_MATMUL": _product, "RSQRT": plain("rsqrt"), "SQUARE": plain("square"),
-    "NOT_EQUAL": plain("ne", 0, 1), "FLOOR_DIV": plain("floor_divide", 0, 1),
-    "ATAN2": plain("atan2", 0, 1), "BITWISE_XOR": plain("bitwise_xor", 0, 1),
-    "RIGHT_SHIFT": plain("bitwise_right_shift", 0, 1), "REVERSE_V2": plain("flip"),
-    "REVERSE_SEQUENCE": plain("flip"), "SPACE_TO_BATCH_ND": plain("constant_pad_nd"),
-    "BATCH_TO_SPACE_ND": plain("clone"), "ASSIGN_VARIABLE": plain("clone"),
-    "MIRROR_PAD": plain("reflection_pad2d"), "CONCATENATION": _concatenate, "PACK": _pack, "UNPACK": _unpack,
-    "EMBEDDING_LOOKUP": _gather_rows, "FILL": _fill, "ZEROS_LIKE": _fill,
-    "TFLite_Detection_PostProcess": _suppress, "Convolution2DTransposeBias": _transpose_convolve,
+    "FULLY_CONNECTED": plain("linear", 0, 1, 2), "BATCH_MATMUL": _product, "NOT_EQUAL": plain("ne", 0, 1),
+    "FLOOR_DIV": plain("floor_divide", 0, 1), "ATAN2": plain("atan2", 0, 1), "BITWISE_XOR": plain("bitwise_xor", 0, 1),
+    "RIGHT_SHIFT": plain("bitwise_right_shift", 0, 1), "CONCATENATION": _concatenate, "PACK": concatenate,
+    "EMBEDDING_LOOKUP": plain("embedding", 1, 0), "FILL": _fill, "ZEROS_LIKE": _fill,
+    "TFLite_Detection_PostProcess": _suppress,
 }  # fmt: skip
 """TFLite operator, or name of a custom operator -> rule of its ATen call."""

@@ -16,8 +16,8 @@ import attrs
 
 from joulemap.system import ModelError, Reading, UsageError
 from joulemap.wing.file.graph import CARRIED, WIDE, Program, match_inputs
-from joulemap.wing.file.lite import LiteModel, LiteOperator, LiteTensor, find_type
-from joulemap.wing.file.value import MOST_LINKS, MOST_NODES, Node, Value, check_shape
+from joulemap.wing.file.lite import LiteModel, LiteTensor, find_type
+from joulemap.wing.file.value import MOST_LINKS, MOST_NODES, Node, Value, check_shape, list_present
 
 if TYPE_CHECKING:
     from joulemap.construct import InputSpec
@@ -61,29 +61,11 @@ NAMED: Final[Mapping[str, str]] = {
     "DEQUANTIZE": "DequantizeLinear", "DENSIFY": "DequantizeLinear", "FAKE_QUANT": "Identity", "TOPK_V2": "TopK",
     "ONE_HOT": "OneHot", "RANGE": "Range", "WHERE": "NonZero", "NON_MAX_SUPPRESSION_V4": "NonMaxSuppression",
     "NON_MAX_SUPPRESSION_V5": "NonMaxSuppression", "ADD_N": "Sum", "LOCAL_RESPONSE_NORMALIZATION": "LRN",
-    "DYNAMIC_UPDATE_SLICE": "ScatterND",
 }  # fmt: skip
 """TFLite operator -> equivalent ONNX operator; only the name differs."""
 
 OPEN: Final = frozenset({"WHERE", "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "UNIQUE"})
 """Operators whose output size depends on data."""
-
-
-@attrs.define
-class Stage:
-    """TFLite operator with the values of its inputs and outputs."""
-
-    operator: LiteOperator
-    name: str
-    inputs: list[Value | None]
-    outputs: list[Value]
-
-    def given(self, index: int) -> Value:
-        """Return an input of the operator; ModelError if it is omitted."""
-        value = self.inputs[index] if index < len(self.inputs) else None
-        if value is None:
-            raise ModelError(f"{self.operator.op} {self.name!r} lacks its input {index + 1}")
-        return value
 
 
 def read_lite_program(model: LiteModel, name: str, inputs: Sequence[InputSpec], batch: int | None) -> Program:
@@ -223,17 +205,17 @@ class _Reader:
                 continue
             outputs = [value for one in operator.outputs if (value := find(one)) is not None]
             label = (outputs[0].name if outputs else operator.op).partition(";")[0]
-            self.reading.part = f"{operator.op} {label[:80]!r}"
-            stage = Stage(operator, label, [find(one) for one in operator.inputs], outputs)
+            stage = Node(operator.op, label, [find(one) for one in operator.inputs], outputs, {**operator.options})
+            self.reading.part = stage
             made = self.add(stage, depth)
             values.update(zip((one for one in operator.outputs if one >= 0), made, strict=False))
         return [value for one in graph.outputs if (value := find(one)) is not None]
 
-    def add(self, stage: Stage, depth: int) -> list[Value]:
+    def add(self, stage: Node, depth: int) -> list[Value]:
         """Add an operator and its activation; return its outputs."""
-        op = stage.operator.op
+        op = stage.op
         if op in ("IF", "CALL", "STABLEHLO_COMPOSITE"):
-            return self.walk(self.choose(stage.operator), _present(stage.inputs[op == "IF" :]), depth + 1)
+            return self.walk(self.choose(stage), list_present(stage.inputs[op == "IF" :]), depth + 1)
         if op == "READ_VARIABLE" and stage.outputs:
             stage.outputs[0].is_input = True
             return stage.outputs
@@ -247,10 +229,10 @@ class _Reader:
                 one.is_weight = True
             return stage.outputs
         if not stage.outputs:
-            raise ModelError(f"{op} {stage.name[:80]!r} has no output")
+            raise ModelError(f"{stage} has no output")
         if op in OPEN:
             self.assumed.append(op)
-        activation = ACTIVATIONS.get(stage.operator.options.get("activation", 0))
+        activation = ACTIVATIONS.get(stage.attributes.get("activation", 0))
         outputs = stage.outputs
         if activation is not None:
             outputs = [attrs.evolve(stage.outputs[0], name=f"{stage.outputs[0].name} linear"), *stage.outputs[1:]]
@@ -260,24 +242,25 @@ class _Reader:
             self.put(activation[0], stage, outputs[:1], stage.outputs[:1], dict(activation[1]))
         return stage.outputs
 
-    def choose(self, operator: LiteOperator) -> int:
+    def choose(self, stage: Node) -> int:
         """Return the subgraph that an operator calls; for a condition, the branch with more operators."""
-        if operator.op != "IF":
-            return operator.options["subgraph"]
-        branches = [operator.options["then"], operator.options["else"]]
+        options: Mapping[str, int] = stage.attributes
+        if stage.op != "IF":
+            return options["subgraph"]
+        branches = [options["then"], options["else"]]
         known = [one for one in branches if 0 <= one < len(self.model.graphs)]
         return max(known, key=lambda one: len(self.model.graphs[one].operators), default=-1)
 
     def put(
         self,
         op: str,
-        stage: Stage,
+        stage: Node,
         inputs: Sequence[Value | None],
         outputs: list[Value],
         attributes: dict[str, Any],
     ) -> None:
         """Add a node; if it only rearranges constants, mark its outputs as constants."""
-        present = _present(inputs)
+        present = list_present(inputs)
         is_constant = bool(present) and all(one.is_weight for one in present)
         for one in outputs:
             one.is_weight = is_constant and (op in CARRIED or one.dtype in INDICES)
@@ -285,45 +268,38 @@ class _Reader:
         self.nodes.append(Node(op, stage.name, list(inputs), outputs, attributes))
 
 
-def _present(values: Sequence[Value | None]) -> list[Value]:
-    return [one for one in values if one is not None]
-
-
 Made = tuple[str, Sequence[Value | None], list[Value], dict[str, Any]]
 """(operator, inputs, outputs, attributes) of a node in terms of ONNX."""
 
 
-def translate(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
+def translate(stage: Node, outputs: list[Value]) -> Iterator[Made]:
     """Yield the ONNX nodes that an operator corresponds to."""
-    operator = stage.operator
-    if operator.op in FORMS:
-        yield from FORMS[operator.op](stage, outputs)
-    elif operator.op in CLIPPED:
-        low, high = CLIPPED[operator.op]
+    if stage.op in FORMS:
+        yield from FORMS[stage.op](stage, outputs)
+    elif stage.op in CLIPPED:
+        low, high = CLIPPED[stage.op]
         yield "Clip", stage.inputs[:1], outputs, {"min": low, "max": high}
     else:
-        yield NAMED.get(operator.op, operator.custom or operator.op), stage.inputs, outputs, dict(operator.options)
+        yield NAMED.get(stage.op, stage.op), stage.inputs, outputs, stage.attributes
 
 
-def _transpose(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
+def _transpose(stage: Node, outputs: list[Value]) -> Iterator[Made]:
     order = stage.given(1).known
     rank = len(stage.given(0).shape)
     axes = [int(one) for one in order.reshape(-1)] if order is not None else list(range(rank))[::-1]
     if sorted(axes) != list(range(rank)):
-        raise ModelError(
-            f"{stage.operator.op} {stage.name!r} has the axes {axes}, expected a permutation of {rank} axes"
-        )
+        raise ModelError(f"{stage} has the axes {axes}, expected a permutation of {rank} axes")
     yield "Transpose", stage.inputs[:1], outputs, {"perm": axes}
 
 
-def _split(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
+def _split(stage: Node, outputs: list[Value]) -> Iterator[Made]:
     """Yield a node for SPLIT, whose axis is its first input, or for SPLIT_V."""
-    yield "Split", [stage.given(1 if stage.operator.op == "SPLIT" else 0)], outputs, {}
+    yield "Split", [stage.given(1 if stage.op == "SPLIT" else 0)], outputs, {}
 
 
-def _multiply(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
+def _multiply(stage: Node, outputs: list[Value]) -> Iterator[Made]:
     """Yield a GEMM, and before it a view that transposes the second operand if that is stored transposed."""
-    options = dict(stage.operator.options)
+    options = stage.attributes
     left, right = stage.given(0), stage.given(1)
     if options.get("adj_x") or len(right.shape) < 2:
         yield "BATCH_MATMUL", [left, right], outputs, options
@@ -338,14 +314,14 @@ def _multiply(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
     yield "MatMul", [left, right], outputs, {}
 
 
-def _differ(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
+def _differ(stage: Node, outputs: list[Value]) -> Iterator[Made]:
     """Yield two nodes for a squared difference: a difference and its square."""
     inner = attrs.evolve(outputs[0], name=f"{outputs[0].name} difference")
     yield "Sub", stage.inputs, [inner], {}
     yield "SQUARE", [inner], outputs, {}
 
 
-def _normalize(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
+def _normalize(stage: Node, outputs: list[Value]) -> Iterator[Made]:
     """Yield nodes that divide by the root of the sum of squares over the last axis."""
     x = stage.given(0)
     length = attrs.evolve(outputs[0], name=f"{outputs[0].name} length", shape=(*x.shape[:-1], 1))
@@ -353,33 +329,25 @@ def _normalize(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
     yield "Div", [x, length], outputs, {}
 
 
-def _transpose_convolve(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
+def _transpose_convolve(stage: Node, outputs: list[Value]) -> Iterator[Made]:
     """Yield a transposed convolution without the input that states the shape of its output."""
-    options = dict(stage.operator.options)
-    if stage.operator.custom:
-        yield stage.operator.custom, [stage.given(1), stage.given(0), *stage.inputs[2:3]], outputs, options
-        return
-    yield "TRANSPOSE_CONV", stage.inputs[1:4], outputs, options
+    yield "TRANSPOSE_CONV", stage.inputs[1:4], outputs, stage.attributes
 
 
-def _choose(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
-    """Yield a node with the name of a custom operator."""
-    custom = stage.operator.custom
-    if custom == "Convolution2DTransposeBias":
-        yield from _transpose_convolve(stage, outputs)
-    else:
-        yield custom or "CUSTOM", stage.inputs, outputs, {}
+def _transpose_biased(stage: Node, outputs: list[Value]) -> Iterator[Made]:
+    """Yield a transposed convolution of the custom operator, whose input comes before its weights."""
+    yield "TRANSPOSE_CONV", [stage.given(1), stage.given(0), *stage.inputs[2:3]], outputs, stage.attributes
 
 
-def _place(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
+def _place(stage: Node, outputs: list[Value]) -> Iterator[Made]:
     """Yield a node for an update of part of a tensor; inputs are the tensor, the update and its position."""
     yield "ScatterND", [stage.given(0), stage.given(2), stage.given(1)], outputs, {}
 
 
-FORMS: Final[Mapping[str, Callable[[Stage, list[Value]], Iterator[Made]]]] = {
+FORMS: Final[Mapping[str, Callable[[Node, list[Value]], Iterator[Made]]]] = {
     "TRANSPOSE": _transpose, "SPLIT": _split, "SPLIT_V": _split, "BATCH_MATMUL": _multiply,
     "SQUARED_DIFFERENCE": _differ, "L2_NORMALIZATION": _normalize, "TRANSPOSE_CONV": _transpose_convolve,
-    "CUSTOM": _choose, "DYNAMIC_UPDATE_SLICE": _place,
+    "Convolution2DTransposeBias": _transpose_biased, "DYNAMIC_UPDATE_SLICE": _place,
 }  # fmt: skip
 """TFLite operator without an equivalent ONNX operator -> function that yields nodes for it."""
 

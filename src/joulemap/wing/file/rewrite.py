@@ -14,7 +14,7 @@ import attrs
 
 from joulemap.system import Reading
 from joulemap.wing.file.graph import Program
-from joulemap.wing.file.value import Node, Value
+from joulemap.wing.file.value import Node, Value, list_present
 
 SCALED: Final = ("Mul", "Div")
 
@@ -143,6 +143,11 @@ def _is_near(value: float | None, expected: float) -> bool:
     return value is not None and abs(value - expected) <= TOLERANCE * abs(expected)
 
 
+def _replace(op: str, last: Node, inputs: Sequence[Value | None], chain: Sequence[Node]) -> Match:
+    """Return the match of a chain with a node that has the name and the outputs of its last node."""
+    return Node(op, last.name, inputs, last.outputs, {}), chain
+
+
 def join_bias(links: Links, node: Node) -> Match:
     """Join a GEMM with a weight and the addition of its bias."""
     if node.op != "MatMul" or not node.given(1).is_weight or len(node.given(1).shape) != 2:
@@ -153,7 +158,7 @@ def join_bias(links: Links, node: Node) -> Match:
     inputs: list[Value | None] = [node.inputs[0], weight]
     if added is not None and bias is not None and bias.is_weight and bias.shape == (weight.shape[1],):
         return Node("Linear", node.name, [*inputs, bias], added.outputs, {}), (node, added)
-    return Node("Linear", node.name, list(inputs), node.outputs, {}), (node,)
+    return _replace("Linear", node, inputs, (node,))
 
 
 def join_gelu(links: Links, node: Node) -> Match:
@@ -168,8 +173,7 @@ def join_gelu(links: Links, node: Node) -> Match:
     if not _is_near(factor, 1.0 / ROOT_HALF if scaled.op == "Div" else ROOT_HALF):
         return None
     added = links.reader(node.outputs[0], "Add")
-    product = links.reader(added.outputs[0], "Mul") if added is not None else None
-    if added is None or product is None:
+    if added is None or (product := links.reader(added.outputs[0], "Mul")) is None:
         return None
     chain = [scaled, node, added, product]
     other = _other(product, added.outputs[0])
@@ -177,13 +181,13 @@ def join_gelu(links: Links, node: Node) -> Match:
         half = links.reader(product.outputs[0], "Mul")
         if half is None or not _is_near(_scalar(_other(half, product.outputs[0])), 0.5):
             return None
-        return Node("Gelu", half.name, [x], half.outputs, {}), [*chain, half]
+        return _replace("Gelu", half, [x], [*chain, half])
     halved = links.maker(other, *SCALED)
     if halved is not None and x in halved.inputs and links.is_inner(halved.outputs[0]):
-        return Node("Gelu", product.name, [x], product.outputs, {}), [*chain, halved]
+        return _replace("Gelu", product, [x], [*chain, halved])
     half = links.reader(product.outputs[0], "Mul") if _is_near(_scalar(other), 0.5) else None
     if half is not None and _other(half, product.outputs[0]) is x:
-        return Node("Gelu", half.name, [x], half.outputs, {}), [*chain, half]
+        return _replace("Gelu", half, [x], [*chain, half])
     return None
 
 
@@ -211,18 +215,17 @@ def join_tanh_gelu(links: Links, node: Node) -> Match:
     if not any(x in one.inputs for one in chain):
         return None
     added = links.reader(node.outputs[0], "Add")
-    product = links.reader(added.outputs[0], "Mul") if added is not None else None
-    if added is None or product is None:
+    if added is None or (product := links.reader(added.outputs[0], "Mul")) is None:
         return None
     chain += [added, product]
     other = _other(product, added.outputs[0])
     halved = links.maker(other, *SCALED)
     if halved is not None and x in halved.inputs:
-        return Node("Gelu", product.name, [x], product.outputs, {}), [*chain, halved]
+        return _replace("Gelu", product, [x], [*chain, halved])
     last = links.reader(product.outputs[0], "Mul")
     if last is None:
         return None
-    return Node("Gelu", last.name, [x], last.outputs, {}), [*chain, last]
+    return _replace("Gelu", last, [x], [*chain, last])
 
 
 def join_gate(links: Links, node: Node) -> Match:
@@ -239,7 +242,7 @@ def join_gate(links: Links, node: Node) -> Match:
     if product is None or _other(product, node.outputs[0]) is not x:
         return None
     name = {"Sigmoid": "Silu", "HardSigmoid": "HardSwish", "Tanh": "Mish"}[node.op]
-    return Node(name, product.name, [x], product.outputs, {}), [*chain, product]
+    return _replace(name, product, [x], [*chain, product])
 
 
 def join_norm(links: Links, node: Node) -> Match:
@@ -326,7 +329,7 @@ def join_attention(links: Links, node: Node) -> Match:
         if made.op in SCALED and _scalar(made.value(1)) is None:
             return None
         if made.op == "Add":
-            inputs = [one for one in made.inputs if one is not None]
+            inputs = list_present(made.inputs)
             value = max(inputs, key=lambda one: links.maker(one) is not None and one.shape == made.outputs[0].shape)
             mask = _other(made, value)
         elif made.op == "Where":
@@ -393,7 +396,7 @@ def join_quantized(links: Links, node: Node) -> Match:
     if made is None:
         return None
     chain = [made, node] if links.is_inner(made.outputs[0]) else [node]
-    return Node("Identity", node.name, [made.inputs[0]], node.outputs, {}), chain
+    return _replace("Identity", node, made.inputs[:1], chain)
 
 
 def join_padding(links: Links, node: Node) -> Match:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -91,6 +91,11 @@ class Value:
     def item_bytes(self) -> int:
         """Bytes per element if they follow the precision of a run, else 0."""
         return self.item_size if self.dtype in FLOATS else 0
+
+
+def list_present(values: Iterable[Value | None]) -> list[Value]:
+    """Return the values that are not omitted."""
+    return [one for one in values if one is not None]
 
 
 @attrs.define(eq=False)

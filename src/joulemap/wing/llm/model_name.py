@@ -91,7 +91,7 @@ class DecoderNames(ModelNames):
         Precisions that the user stated are kept. Raise UsageError for files with different weights in one question.
         """
         named = tuple(map(_name_step, models))
-        files = [one for one in named if pass_name.is_weight_file(one)]
+        files = [one for one in named if pass_name.find_file_engine(one)]
         if not files or settings.states_precision or settings.precision != SETTINGS.precision:
             return named, settings
         if settings.weight_precision:
@@ -143,7 +143,7 @@ class DecoderNames(ModelNames):
         requests.
         """
         passes = (one for one in models if pass_name.is_pass(one))
-        name = next((one for one in passes if "(" not in one or pass_name.is_weight_file(one)), "")
+        name = next((one for one in passes if "(" not in one or pass_name.find_file_engine(one)), "")
         plain = pass_name.drop_arguments(name)
         asked = _find_pass(name) if plain != name else None
         if not name or (asked is not None and asked.step.tokens != 1):
@@ -169,7 +169,7 @@ def _name_step(model: str) -> str:
     """Return a weight file as the decode step after `CACHED` tokens, or at the end of a shorter context; any other name
     unchanged.
     """
-    if not pass_name.is_weight_file(model) or pass_name.drop_arguments(model) != model:
+    if not pass_name.find_file_engine(model) or pass_name.drop_arguments(model) != model:
         return model
     decoder = pass_name.find_decoder(model)
     most = decoder.context_length if decoder is not None else 0

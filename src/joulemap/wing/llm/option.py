@@ -20,7 +20,7 @@ from joulemap.cli import (
     read_quantity,
     repeat_options,
 )
-from joulemap.cli.command import option
+from joulemap.cli.command import advanced, option, optional
 from joulemap.cli.option.run import WEIGHT_HELP, ManyRunOptions, WholeRunOptions
 from joulemap.cli.output import OUTPUT_HELP
 from joulemap.system import UsageError, frozen, join_choices, read_whole
@@ -73,74 +73,63 @@ class ServerOptions:
         complete=complete_engines,
     )
     devices: str = option("", DEVICES_HELP, metavar="N,...", shown="best number, up to a node")
-    expert_devices: int = option(1, "Expert-parallel devices, out of all devices.", min=1, is_advanced=True)
-    data_devices: int = option(
-        1, "Number of data-parallel groups for attention, all joined by one link.", min=1, is_advanced=True
-    )
-    pipeline_devices: int = option(
+    expert_devices: int = advanced(1, "Expert-parallel devices, out of all devices.", min=1)
+    data_devices: int = advanced(1, "Number of data-parallel groups for attention, all joined by one link.", min=1)
+    pipeline_devices: int = advanced(
         1,
         "Pipeline stages, each with --devices devices; stages that no link joins use a 400 Gb/s network.",
         metavar="N",
         min=1,
-        is_advanced=True,
     )
-    cache: str = option(
+    cache: str = advanced(
         "",
         "Precision of the key-value cache, e.g. fp8.",
         metavar="NAME",
         shown="as published, or 16 bits",
         complete=complete_precisions,
-        is_advanced=True,
     )
 
-    prefix_hit: float | None = option(
+    prefix_hit: float | None = advanced(
         None,
         "Share of prompt tokens found in a prefix cache.",
         metavar="FRACTION",
         min=0.0,
         max=0.999,
-        is_advanced=True,
     )
-    turns: int = option(
+    turns: int = advanced(
         1,
         "Turns of each conversation; each turn adds --prompt tokens to the context.",
         min=1,
-        is_advanced=True,
     )
-    pause: str = option("", "Mean time from an answer to the next turn, e.g. 5s.", metavar="TIME", is_advanced=True)
-    cache_tier: list[str] | None = option(
+    pause: str = optional("Mean time from an answer to the next turn, e.g. 5s.", "TIME", is_advanced=True)
+    cache_tier: list[str] | None = advanced(
         None,
         "Memory for evicted prefixes: host, disk or remote, e.g. host:200GB@50GB/s; repeatable.",
         metavar="TIER",
-        is_advanced=True,
     )
 
-    speculate: str = option(
-        "",
+    speculate: str = optional(
         "Speculative decoding: number of draft tokens per step, or a method with published acceptance: mtp, eagle3 or "
         "draft.",
-        metavar="N|NAME",
+        "N|NAME",
         is_advanced=True,
     )
-    acceptance: str = option(
-        "",
+    acceptance: str = optional(
         "Acceptance rate of a draft token, given that all before it are accepted; several: one per depth.",
-        metavar="FRACTION,...",
+        "FRACTION,...",
         is_advanced=True,
     )
-    draft: str = option(
+    draft: str = advanced(
         "",
         "Draft model with the same tokenizer, or `layer` for one more layer.",
         metavar="MODEL",
         shown="drafts at no cost",
         complete=offer("wing.llm.decoder.pass_name.list_decoders", is_one=True),
-        is_advanced=True,
     )
-    handover: str = option(
+    handover: str = advanced(
         "50GB/s",
         "Bandwidth between the prefill and decode pools for the cache.",
         metavar="BANDWIDTH",
-        is_advanced=True,
     )
 
     def read(self) -> Serving:
@@ -192,37 +181,28 @@ class ServingOptions(ServerOptions):
 
     devices: str = option("", DEVICES_HELP, metavar="N,...", shown="fewest that fit")
     users: int | None = option(None, "Concurrent users with one request each.", metavar="N")
-    first_token: str = option("", "Target mean TTFT with --users, e.g. 1s.", "--first-token", "--ttft", metavar="TIME")
-    between_tokens: str = option(
-        "", "Target mean TPOT with --users, e.g. 30ms.", "--between-tokens", "--tpot", metavar="TIME"
-    )
-    rate: str = option("", "Arrival rate (Poisson), e.g. 4/s; simulates each request.", metavar="RATE")
-    in_flight: int | None = option(
+    first_token: str = optional("Target mean TTFT with --users, e.g. 1s.", "TIME", "--first-token", "--ttft")
+    between_tokens: str = optional("Target mean TPOT with --users, e.g. 30ms.", "TIME", "--between-tokens", "--tpot")
+    rate: str = optional("Arrival rate (Poisson), e.g. 4/s; simulates each request.", "RATE")
+    in_flight: int | None = advanced(
         None,
         "Concurrent requests; a new one starts when one ends. Lengths vary by 11 % around --prompt and --output.",
         min=1,
-        is_advanced=True,
     )
-    requests: Path | None = option(
+    requests: Path | None = advanced(
         None,
         "CSV of requests: prompt_tokens, output_tokens, optionally arrival_s, conversation, cached_tokens; or .jsonl.",
         metavar="FILE",
-        is_advanced=True,
     )
 
-    prefill_on: str = option(
-        "",
+    prefill_on: str = optional(
         "Hardware of a separate prefill pool; needs --decode-on and a request load.",
-        metavar="HARDWARE",
+        "HARDWARE",
         complete=complete_hardware,
         is_advanced=True,
     )
-    decode_on: str = option(
-        "",
-        "Hardware of the decode pool, with --prefill-on.",
-        metavar="HARDWARE",
-        complete=complete_hardware,
-        is_advanced=True,
+    decode_on: str = optional(
+        "Hardware of the decode pool, with --prefill-on.", "HARDWARE", complete=complete_hardware, is_advanced=True
     )
 
     def read(self) -> Serving:
@@ -258,21 +238,16 @@ class PassRunOptions(WholeRunOptions):
         metavar="|".join(PHASE_NAMES),
         shown="whole model",
     )
-    prompt: int = option(
-        2048, f"Prompt length in tokens, for {PROMPT.label}.", metavar="TOKENS", min=1, is_advanced=True
-    )
-    cached: int = option(
-        2048, f"Tokens in the KV cache before {ANSWER.label}.", metavar="TOKENS", min=0, is_advanced=True
-    )
-    devices: int = option(1, "Tensor-parallel devices of the pass.", min=1, is_advanced=True)
-    expert_devices: int = option(1, "Expert-parallel devices, out of --devices.", min=1, is_advanced=True)
-    engine: str = option(
+    prompt: int = advanced(2048, f"Prompt length in tokens, for {PROMPT.label}.", metavar="TOKENS", min=1)
+    cached: int = advanced(2048, f"Tokens in the KV cache before {ANSWER.label}.", metavar="TOKENS", min=0)
+    devices: int = advanced(1, "Tensor-parallel devices of the pass.", min=1)
+    expert_devices: int = advanced(1, "Expert-parallel devices, out of --devices.", min=1)
+    engine: str = advanced(
         "",
         "Serving engine whose kernels run the pass.",
         metavar="NAME",
         shown=ENGINE,
         complete=complete_engines,
-        is_advanced=True,
     )
     precision: str = precisions("", shown="fp32; bf16 with --phase")
 

@@ -59,9 +59,12 @@ NOTES: Final[Sequence[tuple[str, re.Pattern[str], object]]] = (
 value, or the matched number if the value is None.
 """
 
-_one = attrs.validators.optional(attrs.validators.ge(1))
-_positive = attrs.validators.optional(attrs.validators.gt(0.0))
-_any = attrs.validators.optional(attrs.validators.ge(0.0))
+_one, _positive, _any = attrs.validators.ge(1), attrs.validators.gt(0.0), attrs.validators.ge(0.0)
+
+
+def _maybe(check: Any) -> Any:
+    """Return the field of a number that a row may not state."""
+    return attrs.field(default=None, validator=attrs.validators.optional(check))
 
 
 @frozen(kw_only=True)
@@ -79,45 +82,45 @@ class ServingRow:
     seconds since 1970.
     """
     commit: str = ""
-    device_count: int | None = attrs.field(default=None, validator=_one)
-    tensor_parallel: int | None = attrs.field(default=None, validator=_one)
-    pipeline_parallel: int | None = attrs.field(default=None, validator=_one)
-    expert_parallel: int | None = attrs.field(default=None, validator=_one)
-    data_parallel: int | None = attrs.field(default=None, validator=_one)
+    device_count: int | None = _maybe(_one)
+    tensor_parallel: int | None = _maybe(_one)
+    pipeline_parallel: int | None = _maybe(_one)
+    expert_parallel: int | None = _maybe(_one)
+    data_parallel: int | None = _maybe(_one)
     weight_precision: str = ""
     activation_precision: str = ""
     cache_precision: str = ""
-    prompt_tokens: float | None = attrs.field(default=None, validator=_any)
+    prompt_tokens: float | None = _maybe(_any)
     """Prompt tokens per sequence; for a single pass that reads no prompt, tokens in the cache before it."""
-    output_tokens: float | None = attrs.field(default=None, validator=_any)
+    output_tokens: float | None = _maybe(_any)
     """Output tokens per sequence."""
     batch: float = attrs.field(default=1.0, validator=attrs.validators.gt(0.0))
     """Sequences per call; for steady serving, the mean number of requests in flight."""
-    time_to_first_token_s: float | None = attrs.field(default=None, validator=_positive)
-    inter_token_latency_s: float | None = attrs.field(default=None, validator=_positive)
+    time_to_first_token_s: float | None = _maybe(_positive)
+    inter_token_latency_s: float | None = _maybe(_positive)
     """Time of one step of the whole batch."""
-    request_latency_s: float | None = attrs.field(default=None, validator=_positive)
-    output_tokens_per_s: float | None = attrs.field(default=None, validator=_positive)
-    total_tokens_per_s: float | None = attrs.field(default=None, validator=_positive)
+    request_latency_s: float | None = _maybe(_positive)
+    output_tokens_per_s: float | None = _maybe(_positive)
+    total_tokens_per_s: float | None = _maybe(_positive)
     """Prompt and output tokens per second."""
-    energy_per_output_token_j: float | None = attrs.field(default=None, validator=_positive)
-    energy_per_request_j: float | None = attrs.field(default=None, validator=_positive)
-    power_w: float | None = attrs.field(default=None, validator=_positive)
+    energy_per_output_token_j: float | None = _maybe(_positive)
+    energy_per_request_j: float | None = _maybe(_positive)
+    power_w: float | None = _maybe(_positive)
     power_boundary: str = ""
     """Boundary of joules and watts: `chip`, `board` (also `device`, `module`) or `system` (also `wall`)."""
-    idle_power_w: float | None = attrs.field(default=None, validator=_positive)
+    idle_power_w: float | None = _maybe(_positive)
     """Idle power of all devices that was subtracted from the joules; None for joules that contain it."""
     speculative: str = ""
     """Method of speculative decoding; empty or `none` without it."""
-    cached_tokens: float | None = attrs.field(default=None, validator=_any)
+    cached_tokens: float | None = _maybe(_any)
     """Tokens per sequence already cached before its prefill."""
     uses_cache: bool = True
     """True if keys and values are cached between steps, so that a step does not compute earlier tokens again."""
-    context_tokens: float | None = attrs.field(default=None, validator=_positive)
+    context_tokens: float | None = _maybe(_positive)
     """Tokens per sequence for which the kernels were compiled."""
-    file_bytes: float | None = attrs.field(default=None, validator=_positive)
+    file_bytes: float | None = _maybe(_positive)
     """Size of the stored weights."""
-    burst_fraction: float | None = attrs.field(default=None, validator=_any)
+    burst_fraction: float | None = _maybe(_any)
     """Share of the requests that arrive together at the start, whose times are means over all of them."""
     statistic: str = attrs.field(default="mean", validator=attrs.validators.in_(STATISTICS))
     """Statistic of the times between tokens."""

@@ -22,13 +22,18 @@ MOST_GUESSED: Final = 15
 """Maximum draft tokens per sequence and step."""
 
 
+def _count(default: int = 1) -> Any:
+    """Return the field of a whole number from 1."""
+    return attrs.field(default=default, validator=is_count)
+
+
 @frozen(kw_only=True)
 class Serving:
     """Serving of a language model: requests, and how the model is split over devices."""
 
-    prompt: int = attrs.field(default=2048, validator=is_count)
+    prompt: int = _count(2048)
     """Tokens per prompt."""
-    output: int = attrs.field(default=256, validator=is_count)
+    output: int = _count(256)
     """Output tokens per request; the first one ends the prefill."""
     engine: str = ""
     """Inference engine, by name or by name and date. Empty means llama.cpp for GGUF files and on CPUs outside data
@@ -38,13 +43,13 @@ class Serving:
     """Numbers of tensor-parallel devices to compare. Empty means the fewest that hold the model and the smallest
     batch.
     """
-    expert_devices: int = attrs.field(default=1, validator=is_count)
+    expert_devices: int = _count()
     """Number of devices among which whole experts are divided (expert parallelism). It must divide `devices` x
     `data_devices`.
     """
-    data_devices: int = attrs.field(default=1, validator=is_count)
+    data_devices: int = _count()
     """Number of device groups among which the sequences are divided for attention (data parallelism)."""
-    pipeline_devices: int = attrs.field(default=1, validator=is_count)
+    pipeline_devices: int = _count()
     """Number of pipeline stages. Each has `devices` x `data_devices` devices."""
     cache: str = ""
     """Precision of keys and values; empty for the precision of activations."""
@@ -57,7 +62,7 @@ class Serving:
 
     prefix_hit: float | None = attrs.field(default=None, validator=within(0.0, 0.999, is_open=False))
     """Share of prompt tokens that a prefix cache supplies; None for no prefix cache."""
-    turns: int = attrs.field(default=1, validator=is_count)
+    turns: int = _count()
     """Turns of each conversation. A prompt begins with all earlier turns; `prompt` counts its new tokens."""
     pause_s: float = attrs.field(default=0.0, validator=within(0.0, math.inf, is_open=False))
     """Mean time from the end of an answer to the next turn (exponential)."""

@@ -262,6 +262,8 @@ def find_guesser(source: Source, decoder: Decoder, settings: Settings, serving: 
 def _trace(source: Source, model: str, settings: Settings, prompt: int) -> Decoder:
     from joulemap.store import read_columns
     from joulemap.store.workload import read_notes
+    from joulemap.wing.hub import read_configuration
+    from joulemap.wing.llm.decoder.read import read_context
     from joulemap.wing.llm.decoder.traced import TracedDecoder
 
     def sample(step: DecoderPass, batch: int) -> tuple[WorkloadColumns, tuple[str, ...]]:
@@ -270,13 +272,7 @@ def _trace(source: Source, model: str, settings: Settings, prompt: int) -> Decod
             return read_columns(connection, workload_id), read_notes(connection, workload_id)
 
     path = find_model(f"{model}()", settings, None).request.path
-    context = _read_context(path) if path is not None and path.suffix == ".json" else 0
+    context = 0
+    if path is not None and path.suffix == ".json":
+        context = read_context(read_configuration(path, str(path)), str(path))
     return TracedDecoder(name=model, prompt=prompt, sample=sample, context_length=context)
-
-
-def _read_context(path: Path) -> int:
-    """Return the context length in tokens that a configuration states; 0 if none."""
-    from joulemap.wing.hub import read_configuration
-    from joulemap.wing.llm.decoder.read import read_context
-
-    return read_context(read_configuration(path, str(path)), str(path))

@@ -20,7 +20,7 @@ import attrs
 
 from joulemap.domain import read_day
 from joulemap.system import CatalogueError, FileError, drafting, frozen, read_bytes, read_text, read_whole
-from joulemap.wing.record.row import count_rows
+from joulemap.wing.record.row import count_rows, write_lines
 
 INDEX: Final = "index.csv"
 
@@ -75,13 +75,6 @@ class Chain:
         return max((one for one in self.usable if one.date < date), key=lambda one: one.date, default=None)
 
 
-def write_line(entry: Entry) -> str:
-    """Return the line of a record in the index, without its line end."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(attrs.astuple(entry))
-    return text.getvalue()
-
-
 def digest(content: bytes) -> str:
     """Return the SHA-256 of bytes."""
     return hashlib.sha256(content).hexdigest()
@@ -94,7 +87,7 @@ def name_file(date: str) -> str:
 
 def find_previous(entries: Sequence[Entry]) -> str:
     """Return what the next line states as `previous`."""
-    return digest(write_line(entries[-1]).encode()) if entries else ""
+    return digest(write_lines([attrs.astuple(entries[-1])]).removesuffix("\n").encode()) if entries else ""
 
 
 def read_chain(folder: Path) -> Chain:
@@ -162,7 +155,7 @@ def _find_faults(folder: Path, before: Sequence[Entry], one: Entry) -> dict[str,
 def append_entry(chain: Chain, entry: Entry, content: bytes) -> None:
     """Write the file of a new record and its line in the index."""
     chain.folder.mkdir(parents=True, exist_ok=True)
-    index = "\n".join([",".join(COLUMNS), *map(write_line, (*chain.entries, entry)), ""])
+    index = write_lines([COLUMNS, *map(attrs.astuple, (*chain.entries, entry))])
     for name, data in ((entry.file, content), (INDEX, index.encode())):
         replace_file(chain.folder / name, data)
 

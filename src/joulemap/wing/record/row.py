@@ -61,44 +61,22 @@ class Predicted(NamedTuple):
     token_j: float | None
 
 
-MEANINGS: Final = {
-    "scope": "`batch` of a whole model; else the part of serving, as measurements name it, or `localscore`",
-    "hardware": "id of the chip, at its default power mode",
-    "runtime": "runtime of a whole model",
-    "engine": "engine of a language model",
-    "precision": "precision of activations and GEMMs",
-    "weight_precision": "storage format of weights; empty for that of the activations",
-    "devices": "devices, all tensor-parallel",
-    "batch": "samples per batch, or requests in flight",
-    "prompt_tokens": "prompt tokens per request",
-    "output_tokens": "output tokens per request",
-    "latency_factor": "interval of `latency_s` and `interval_s`: value / factor to value x factor",
-    "ttft_factor": "interval of `ttft_s`",
-    "tpot_factor": "interval of `tpot_s`",
-    "energy_factor": "interval of `inference_j` and `token_j`",
-    "model": "model",
-    "latency_s": "s; latency of a batch, or of a request",
-    "interval_s": "s; time from one batch to the next; empty where it is the latency",
-    "ttft_s": "s; time to first token",
-    "tpot_s": "s; time per output token, one step of the whole batch",
-    "inference_j": "J per sample of a batch or per prompt, at the board, of all devices",
-    "token_j": "J per output token, at the boards of all devices",
-}
-"""Column -> its unit, if any, and meaning, for the documentation."""
-
 INTEGERS: Final = ("devices", "batch", "prompt_tokens", "output_tokens")
 TEXTS: Final = ("scope", "hardware", "runtime", "engine", "precision", "weight_precision", "model")
 
 
+def write_lines(rows: Iterable[Iterable[object]]) -> str:
+    """Return rows of cells as CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
 def encode_rows(rows: Iterable[Predicted]) -> bytes:
     """Return the bytes of a record's file."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Predicted._fields)
-    writer.writerows(sorted(map(_write, rows)))
     stream = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=stream, compresslevel=9, mtime=0) as file:
-        file.write(text.getvalue().encode())
+        file.write(write_lines([Predicted._fields, *sorted(map(_write, rows))]).encode())
     return stream.getvalue()
 
 

@@ -10,8 +10,6 @@ are scored `in view`, which shows how the model fits and is never a win.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
@@ -42,7 +40,7 @@ from joulemap.wing.record.chain import INDEX, Chain, Entry, digest, read_chain, 
 from joulemap.wing.record.generated.row import ScoreRow
 from joulemap.wing.record.match import QUANTITY, RecordIndex, list_values
 from joulemap.wing.record.result import Result, Row, list_shipped, read_results
-from joulemap.wing.record.row import read_rows
+from joulemap.wing.record.row import read_rows, write_lines
 from joulemap.wing.verify import MOST_BYTES, measured_of
 
 FILE: Final = "record.csv"
@@ -409,11 +407,8 @@ def _read(name: str, cell: str) -> tuple[str, Any]:
 
 
 def _write_scores(path: Path, rows: Iterable[ScoreRow]) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in rows:
-        writer.writerow(
-            ["" if one is None else f"{one:.4g}" if isinstance(one, float) else one for one in attrs.astuple(row)]
-        )
-    replace_file(path, text.getvalue().encode())
+    cells = (
+        ["" if one is None else f"{one:.4g}" if isinstance(one, float) else one for one in attrs.astuple(row)]
+        for row in rows
+    )
+    replace_file(path, write_lines([COLUMNS, *cells]).encode())

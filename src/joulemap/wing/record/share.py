@@ -7,8 +7,6 @@ The table has the columns of `measurements import`, is read back as an import wo
 
 from __future__ import annotations
 
-import csv
-import io
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +22,7 @@ from joulemap.store.measurement import read_measurements as read_stored
 from joulemap.system import NoMeasurementError, UsageError, frozen
 from joulemap.wing.llm.serve import COLUMNS, ServingRow, read_serving_rows
 from joulemap.wing.record.result import Row
+from joulemap.wing.record.row import write_lines
 from joulemap.wing.verify import describe_condition, find_impossible, read_file
 
 NO_POWER: Final = "none"
@@ -151,11 +150,7 @@ def _write(rows: Sequence[Row]) -> str:
     known = COLUMNS if isinstance(rows[0], ServingRow) else KNOWN
     cells = [{name: getattr(row, name) for name in known if name not in LEFT_OUT} for row in rows]
     used = [name for name in known if any(one.get(name) not in (None, "") for one in cells)]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(used)
-    writer.writerows([_show(one[name]) for name in used] for one in cells)
-    return text.getvalue()
+    return write_lines([used, *([_show(one[name]) for name in used] for one in cells)])
 
 
 def _show(value: object) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from joulemap.cli import read_as
-from joulemap.cli.command import command, option
+from joulemap.cli.command import command, option, optional
 from joulemap.cli.output import DatabaseOptions, check_suffix, emit_pieces
 from joulemap.cli.voice import voice
 from joulemap.plan import Source
@@ -30,11 +30,11 @@ class StatementOptions:
     """Options for what the person who measured states."""
 
     panel = PANEL
-    power: str = option("", "How power was read, and of what; none without power.", metavar="TEXT", shown=False)
-    machine: str = option("", "Machine: host, cooling, power limits.", metavar="TEXT", shown=False)
-    software: str = option("", "Versions of driver, framework and engine.", metavar="TEXT", shown=False)
-    date: str = option("", "Day of measurements without one, as 2026-05-17.", metavar="DATE", shown=False)
-    person: str = option("", "Source: your name, or the address of the log.", metavar="TEXT", shown=False)
+    power: str = optional("How power was read, and of what; none without power.", "TEXT")
+    machine: str = optional("Machine: host, cooling, power limits.", "TEXT")
+    software: str = optional("Versions of driver, framework and engine.", "TEXT")
+    date: str = optional("Day of measurements without one, as 2026-05-17.", "DATE")
+    person: str = optional("Source: your name, or the address of the log.", "TEXT")
 
 
 @command

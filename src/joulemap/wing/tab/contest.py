@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 
 from joulemap.ask import Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
+from joulemap.ask.cause import make_term, share_out
 from joulemap.ask.decision import decide
 from joulemap.bundle import load_chips, open_zoo
 from joulemap.catalog import ZOO, load_models
@@ -258,29 +259,15 @@ def order_rows(contest: Contest, rows: Sequence[int], metric: MetricName = "ener
     return sorted(rows, key=lambda row: (contest.find_value(row, metric).value, contest.chips[row]))
 
 
-def subtract_parts(contest: Contest, first: int, second: int) -> dict[str, int]:
-    """Return category -> energy of the second chip minus that of the first in femtojoules, exactly."""
-    a, b = contest.find_parts(first), contest.find_parts(second)
-    return {name: b[name] - a[name] for name in a if a[name] or b[name]}
-
-
 def list_terms(contest: Contest, first: int, second: int) -> list[Term]:
     """Return the terms of the difference of the second chip and the first, largest first; they sum to it exactly."""
-    a, b, gaps = contest.find_parts(first), contest.find_parts(second), subtract_parts(contest, first, second)
-    net = sum(gaps.values())
-    return [
-        Term(
-            runs=(first, second),
-            level="category",
-            quantity="energy",
-            name=name,
-            amounts=(Quantity(a[name] / FJ_PER_J, "J"), Quantity(b[name] / FJ_PER_J, "J")),
-            difference=Quantity(gaps[name] / FJ_PER_J, "J"),
-            exact=gaps[name],
-            share=gaps[name] / net if net else None,
-        )
-        for name in sorted(gaps, key=lambda one: (-abs(gaps[one]), one))
-    ]
+    a, b = contest.find_parts(first), contest.find_parts(second)
+    terms = []
+    for name in sorted(a):
+        if a[name] or b[name]:
+            ends = a[name] / FJ_PER_J, b[name] / FJ_PER_J
+            terms.append(make_term((first, second), "category", "energy", name, ends, "J", exact=b[name] - a[name]))
+    return list(share_out(terms))
 
 
 def find_difference(contest: Contest) -> Facts:

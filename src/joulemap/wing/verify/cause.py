@@ -51,11 +51,8 @@ VARIED: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "weight_precision": ("precision", {"file_bytes": None}),
     "cache_precision": ("cache", {}),
     "engine": ("engine", {"date": ""}),
-    "batch": ("batch", {}),
-    "precision": ("precision", {}),
-    "runtime": ("runtime", {}),
 }
-"""Column that a cause changes -> the cause, and other columns to reset because they no longer apply."""
+"""Column that a cause changes -> the cause, if its name differs, and columns to reset because they no longer apply."""
 
 STATED: Final = {
     "precision": {"precision", "weight_precision"},
@@ -114,7 +111,8 @@ def find_causes(
     `outside` has the configurations outside their intervals (1, 2, ...), each with its prediction.
     """
     tried: list[tuple[int, Supposed]] = []
-    for case in sorted(outside, key=lambda case: -_miss(*outside[case]))[:MOST]:
+    missed = {case: predicted.miss(measured_of(reading.row)) for case, (reading, predicted) in outside.items()}
+    for case in sorted(outside, key=lambda case: -missed[case])[:MOST]:
         reading, predicted = outside[case]
         row, other = reading.row, reading.other_hardware
         tried += [(case, one) for one in list_suppositions(source, row, predicted, reading.assumed)]
@@ -131,10 +129,6 @@ def find_causes(
     better = better or [one for one in causes if one.row.misfit < BETTER * one.row.plain_misfit]
     better.sort(key=_rank)
     return [attrs.evolve(one, row=attrs.evolve(one.row, rank=number)) for number, one in enumerate(better, start=1)]
-
-
-def _miss(reading: Reading, predicted: Forecast) -> float:
-    return predicted.miss(measured_of(reading.row))
 
 
 def _rank(one: Cause) -> tuple[Any, ...]:
@@ -188,7 +182,7 @@ def list_suppositions(
     for change in _list_points(row, entry):
         yield change, Case(row=attrs.evolve(row, hardware=change.hardware))
     for column, values in _list_values(row, entry).items():
-        cause, beside = VARIED[column]
+        cause, beside = VARIED.get(column, (column, {}))
         if _is_stated(cause, assumed):
             continue
         old = getattr(row, column) or "bf16"

@@ -9,7 +9,7 @@ import attrs
 import typer
 
 from joulemap.cli import LIMIT_HELP, OUTPUT, complete_hardware, complete_models, complete_precisions
-from joulemap.cli.command import command, option
+from joulemap.cli.command import advanced, command, option
 from joulemap.cli.complete import complete_runtimes
 from joulemap.cli.option.run import CALIBRATION_HELP
 from joulemap.physics import RUNTIME_NAMES
@@ -55,24 +55,19 @@ class FactOptions:
         shown="from the file",
         complete=complete_engines,
     )
-    devices: int | None = option(None, "Number of devices.", min=1, shown="from the file", is_advanced=True)
-    replicas: int | None = option(
-        None, "Number of servers among these devices.", min=1, shown="from the file", is_advanced=True
+    devices: int | None = advanced(None, "Number of devices.", min=1, shown="from the file")
+    replicas: int | None = advanced(None, "Number of servers among these devices.", min=1, shown="from the file")
+    passes: int | None = advanced(
+        None, "Number of batches in a measured window or trace.", min=1, shown="from the file"
     )
-    passes: int | None = option(
-        None, "Number of batches in a measured window or trace.", min=1, shown="from the file", is_advanced=True
-    )
-    prompt: int | None = option(
-        None, "Prompt length in tokens.", metavar="TOKENS", min=1, shown="from the file", is_advanced=True
-    )
-    output_tokens: int | None = option(
+    prompt: int | None = advanced(None, "Prompt length in tokens.", metavar="TOKENS", min=1, shown="from the file")
+    output_tokens: int | None = advanced(
         None,
         "Output length in tokens; use -o for a file.",
         "--output",
         metavar="TOKENS",
         min=1,
         shown="from the file",
-        is_advanced=True,
     )
 
     def keywords(self) -> dict[str, Any]:
@@ -87,7 +82,7 @@ def verify(
     ],
     *,
     facts: FactOptions,
-    calibration: str = option("auto", CALIBRATION_HELP, metavar="NAME", is_advanced=True),
+    calibration: str = advanced("auto", CALIBRATION_HELP, metavar="NAME"),
     keep: bool = option(False, "Store the measurements, as `measurements import` does."),
     calibrate: bool = option(False, "Fit the hardware, or an engine on it, to all its measurements."),
     limit: int = option(12, LIMIT_HELP, min=1, panel=OUTPUT),

@@ -58,8 +58,7 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serve import ServingRow
 
 TAKEN: Final[Mapping[str, tuple[str, Collection[str]]]] = {
-    **dict.fromkeys(("engine", "replicas"), ("served models", {"served"})),
-    **dict.fromkeys(("prompt", "output"), ("served models", {"served"})),
+    **dict.fromkeys(("engine", "replicas", "prompt", "output"), ("served models", {"served"})),
     "runtime": ("single runs", {"single", "window"}),
     "passes": ("windows and traces", {"window"}),
 }

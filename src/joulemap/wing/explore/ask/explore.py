@@ -365,10 +365,10 @@ def _find_missed(done: Survey, targets: Sequence[Target]) -> Iterator[Finding]:
 def _find_own(done: Survey, keys: Sequence[int]) -> Iterator[Finding]:
     """Yield designs of the front that are larger than one die, and constants that no existing chip has."""
     rows = sorted({*done.order(done.front, done.objectives[0]).tolist(), *map(done.find_best, done.objectives)})
-    if (over := find_oversize(done, rows)) is not None:
-        values = {"count": over.design_count, "limit_mm2": RETICLE.value, "most_mm2": over.largest_mm2}
-        for key in keys:
-            yield Finding(kind="oversize", run_id=key, values=values, doubt=UNKNOWN)
+    count, most_mm2 = find_oversize(done, rows)
+    for key in keys if count else ():
+        values = {"count": count, "limit_mm2": RETICLE.value, "most_mm2": most_mm2}
+        yield Finding(kind="oversize", run_id=key, values=values, doubt=UNKNOWN)
     for one in dict.fromkeys(find_beyond(done, rows, tuple(load_catalogue().hardware.values()))):
         ends = {"value": Quantity(one.value, one.unit), "most": Quantity(one.most, one.unit)}
         chip = {"end": "maximum" if one.value > one.most else "minimum", "class": one.known, "chip": one.chip}

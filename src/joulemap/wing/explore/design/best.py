@@ -151,14 +151,6 @@ class Beyond:
     """Existing chip with the most extreme value."""
 
 
-@frozen(kw_only=True)
-class Oversize:
-    """Designs larger than the reticle limit of one die."""
-
-    design_count: int
-    largest_mm2: float
-
-
 def find_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) -> Iterator[Beyond]:
     """Yield each constant that is more extreme in some designs than in any chip of their class.
 
@@ -183,15 +175,12 @@ def find_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) ->
                 yield Beyond(name=name, value=value, unit=unit, known=where, most=own, chip=chip)
 
 
-def find_oversize(done: Survey, rows: Sequence[int]) -> Oversize | None:
-    """Return the designs that are larger than one die and larger than their base chip; None if there are none.
+def find_oversize(done: Survey, rows: Sequence[int]) -> tuple[int, float]:
+    """Return the number of designs that are larger than one die and larger than their base chip, and the largest area.
 
     An existing base chip may itself consist of several dies.
     """
     rows = list(rows)
     area = done.outcomes_at(rows).area_mm2
     built = [0.0 if one.space.hardware.projection else float(one.space.law.area.find_mm2({})[0]) for one in done.groups]
-    count = int((area > np.maximum(RETICLE.value, built)[done.group[rows]]).sum())
-    if not count:
-        return None
-    return Oversize(design_count=count, largest_mm2=float(area.max()))
+    return int((area > np.maximum(RETICLE.value, built)[done.group[rows]]).sum()), float(area.max())

@@ -46,9 +46,6 @@ def find_front(costs: Floats) -> Booleans:
         return is_front
     order = np.lexsort(tuple(costs[:, column] for column in reversed(range(width))))
     order = order[costs[order, 0] < np.inf]
-    if width == 1:
-        is_front[order[:1]] = True
-        return is_front
     if width == 2:
         second = costs[order, 1]
         before = np.concatenate([[np.inf], np.minimum.accumulate(second)[:-1]])

@@ -14,7 +14,7 @@ import attrs
 
 from joulemap.catalog import load_doubt
 from joulemap.domain import Limits, check_name, name_configured
-from joulemap.physics import UNCALIBRATED, Configuration, Evaluator, PointErrors
+from joulemap.physics import UNCALIBRATED, Configuration, Evaluator, PointErrors, label_precision
 from joulemap.plan import find_targets, opening_runs, plan_selected, select_hardware
 from joulemap.store import fetch, read_columns
 from joulemap.store.interval import load_record
@@ -204,10 +204,8 @@ def _configure(run: PlannedRun, batch: int) -> Configuration:
 
 def _list_dimensions(run: PlannedRun) -> dict[str, str]:
     """Return the precision and the runtime of a run, by which groups of designs differ."""
-    weights = run.point.get("weight_precision", "")
-    precision = run.point["precision"]
-    label = precision if weights in ("", precision) else f"{precision}/{weights}"
-    return {"precision": label, "runtime": run.point["runtime"]}
+    precision, weights = run.point["precision"], run.point["weight_precision"]
+    return {"precision": label_precision(precision, weights), "runtime": run.point["runtime"]}
 
 
 def _find_doubt(connection: Any, prepared: Sequence[tuple[Group, list[int]]]) -> dict[tuple[int, int], Difference]:

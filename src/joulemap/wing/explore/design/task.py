@@ -149,7 +149,7 @@ def survey_lake(
     return last.point_count // model_count
 
 
-def cut_blocks(groups: Sequence[Group], size: int = BLOCK) -> list[tuple[Group, Integers]]:
+def cut_blocks(groups: Sequence[Group]) -> list[tuple[Group, Integers]]:
     """Return the groups with their designs in blocks, which do not depend on the number of processes.
 
     A small space is cut into a few smaller blocks.
@@ -157,7 +157,7 @@ def cut_blocks(groups: Sequence[Group], size: int = BLOCK) -> list[tuple[Group, 
     blocks = []
     for group in groups:
         count, start = len(group.numbers), 0
-        each = min(size, max(SMALLEST, -(-count // PARTS)))
+        each = min(BLOCK, max(SMALLEST, -(-count // PARTS)))
         while start < count:
             end = group.end_block(start, each)
             blocks.append((group, group.numbers[start:end]))

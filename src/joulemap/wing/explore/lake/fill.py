@@ -69,15 +69,10 @@ def read_cluster(text: str) -> tuple[str, int]:
 class Filled:
     """Progress and result of filling a lake."""
 
-    block_count: int = 0
-    """Number of requested blocks counted so far."""
     questions: set[str] = attrs.field(factory=set, repr=False)
     """Digests of the blocks that have a shard."""
-    known_count: int = 0
-    """Number of requested blocks that had a shard before."""
     known_point_count: int = 0
     """Number of points in blocks that had a shard before."""
-    written_count: int = 0
     point_count: int = 0
     """Number of points evaluated in this call."""
 
@@ -115,7 +110,6 @@ def fill(
         results = _run_here(work, missing)
     with contextlib.closing(results):
         for task in results:
-            filled.written_count += 1
             filled.questions.add(task.block.digest)
             filled.point_count += task.block.point_count
             news()
@@ -127,9 +121,7 @@ def _list_missing(lake: Path, tasks: Iterable[One], filled: Filled) -> Iterator[
     """Yield the tasks for which the lake has no whole shard, each block once."""
     known = {one.subject for one in survey(lake).shards}
     for task in tasks:
-        filled.block_count += 1
         if task.block.digest in known:
-            filled.known_count += 1
             filled.known_point_count += task.block.point_count
             filled.questions.add(task.block.digest)
             continue

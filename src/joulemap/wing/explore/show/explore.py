@@ -339,9 +339,13 @@ def _format_axis(objective: Objective, prefix: str) -> dict[str, str]:
     return {f"{prefix}{name}": text for name, text in texts.items()}
 
 
-DESIGNS: Final = {"noun": "designs", "ranked": "{ranked}"}
 FRONT_PART: Final = Part(
-    table="front", columns="{front_columns}", is_long=True, lay=DESIGNS, cells=format_designs, draw=mark_varied
+    table="front",
+    columns="{front_columns}",
+    is_long=True,
+    lay={"noun": "designs", "ranked": "{ranked}"},
+    cells=format_designs,
+    draw=mark_varied,
 )
 
 PAGES: Final = {
@@ -372,14 +376,11 @@ PAGES: Final = {
                     ),
                 },
             ),
-            Part(
+            attrs.evolve(
+                FRONT_PART,
                 title="Statistically tied with the front ({band_count})",
                 table="band",
                 columns="{band_columns}",
-                is_long=True,
-                lay=DESIGNS,
-                cells=format_designs,
-                draw=mark_varied,
             ),
             Part(title="Cannot run", table="refused", columns="reason | design_count", is_long=True),
         ),

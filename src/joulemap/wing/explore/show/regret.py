@@ -9,7 +9,6 @@ from joulemap.domain import TIE_RATIO
 from joulemap.show import Part, Sheet, Template
 from joulemap.wing.explore.ask.regret import RegretAnswer
 from joulemap.wing.explore.design.best import show_objective
-from joulemap.wing.explore.design.regret import MOST_RIVALS
 
 TITLE: Final = Template("{count:n model} on all {chips:n chip} that run any: one chip for all, by {objective}")
 TITLE_OF_ONE: Final = Template("{model} on all {chips:n chip} that run it, by {objective}")
@@ -29,12 +28,6 @@ LEADS: Final[Mapping[str, str]] = {
 LEADS_IN: Final = Template("is best in {objective}")
 NO_CHIP: Final = "no chip runs all models."
 SURE: Final = Template("the best chip beats every rival with at least 80 % probability for {sure} of {known:n model}")
-NOTES: Final = (
-    "regret: geometric mean over models, by their shares, of the chip's value relative to the model's best chip; each "
-    "at its best mode, precision, batch and runtime within the limits",
-    f"probability: that the best chip beats the next; tied: chips among the next {MOST_RIVALS} that are better with "
-    "more than 20 % probability",
-)
 TIED: Final = Template("{names:list}[, +{more}]")
 NAMED: Final = 2
 """Maximum tied chips that a table names."""
@@ -80,7 +73,6 @@ PAGES: Final = {
         title=title_models,
         first=describe_least,
         reasons=list_reasons,
-        notes=lambda _: NOTES,
         csv="rows",
         choices=lambda answer, **_: {"objective": answer.objective},
         limit=12,

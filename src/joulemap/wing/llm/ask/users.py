@@ -19,14 +19,12 @@ from joulemap.wing.llm.ask.target import DEAR, LIKELY, choose_row, find_facts
 from joulemap.wing.llm.capacity.case import Case, describe_cache
 from joulemap.wing.llm.capacity.model import ServedModel
 from joulemap.wing.llm.capacity.question import SERVING, Question
-from joulemap.wing.llm.capacity.row import name_case, opening_passes, read_stored, serve
+from joulemap.wing.llm.capacity.row import opening_passes, read_stored, serve
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.users import (
-    Forms,
     LatencyTarget,
     Paid,
     SharedServers,
-    compare_forms,
     find_deployment,
     find_likelier,
     form_row,
@@ -75,10 +73,6 @@ class UsersAnswer(RunAnswer):
     """Assumed numbers that cost and carbon depend on."""
     facts: Facts
     """Decision, targets, rows and caveats, from which all sentences are made."""
-    forms: Forms | None = None
-    """Comparison of chunked prefill with separate pools for the deployment of the first row; None if only one was
-    computed.
-    """
     wide_cache: str = ""
     """Note on 16-bit caches beside 4-bit floating-point weights; empty if there is none."""
     not_taken: tuple[str, ...] = ()
@@ -156,14 +150,10 @@ def serve_users(
         raise UnsupportedError("; ".join(dict.fromkeys(reasons.values())))
     tables, paid, (subject, steps, findings) = _pay(source, question, whole, deployments, usage, prices)
     rows = [_form_row(one, is_published, paid) for one, is_published, *_ in deployments]
-    ranked = rank_rows(rows)
-    first = next(one for (one, *_), row in zip(deployments, rows, strict=True) if row is ranked[0])
     ranked = rank_rows([*rows, *_list_likelier(deployments, rows, paid)])
     hosts = {one.case.hardware: SlowHost.of(one.case.server) for one, *_ in deployments}
     facts = find_facts(subject, ranked, target, steps, findings, hosts=hosts, engine=question.stack.label)
-    is_asked = serving.reuses_prefixes or serving.speculate is not None
     return UsersAnswer(
-        forms=compare_forms(first) if first.prompt_servers or is_asked else None,
         model=question.decoder.name,
         alias=find_alias(model, question.decoder.name),
         serving=question.serving,
@@ -259,7 +249,7 @@ def _pay(
         findings = list_findings(decoding, metric="latency" if is_priced else "energy", but=OTHER_INTERVALS)
         scope.read()
     stored = read_stored(cases, tables)
-    paid = {case.hardware: read_paid(case, stored, name_case(case)) for case in cases}
+    paid = {case.hardware: read_paid(case, stored) for case in cases}
     pay = tables["phases"][0].pay if tables["phases"].rows else ""
     steps = {cases[row.place - 1].hardware: row for row in tables["phases"] if row.phase == ANSWER.name}
     found_tables = {"scope": scope, "assumptions": tables["assumptions"], "pay": pay}

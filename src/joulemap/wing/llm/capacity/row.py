@@ -92,6 +92,14 @@ def _key(name: str, batch: int, run: PlannedRun) -> tuple[str, int, object, tupl
     return name, batch, run.plain, tuple(run.point.values())
 
 
+def _group(cases: Iterable[Case]) -> Iterable[list[Case]]:
+    """Return the configurations of each chip, precision and number of devices."""
+    groups: dict[tuple[object, ...], list[Case]] = {}
+    for case in cases:
+        groups.setdefault((case.run.target, *case.run.point.values(), case.devices), []).append(case)
+    return groups.values()
+
+
 def choose_stored(cases: Sequence[Case]) -> list[Case]:
     """Return, in the same order, the configuration whose stored runs represent each configuration.
 
@@ -100,11 +108,8 @@ def choose_stored(cases: Sequence[Case]) -> list[Case]:
     """
     if len(cases) <= MOST_STORED:
         return list(cases)
-    groups: dict[tuple[object, ...], list[Case]] = {}
-    for case in cases:
-        groups.setdefault((case.run.target, *case.run.point.values(), case.devices), []).append(case)
     stored: dict[Case, Case] = {}
-    for some in groups.values():
+    for some in _group(cases):
         first, last = some[0], some[-1]
         middle = math.sqrt(first.batch * last.batch)
         stored |= {case: first if case.batch < middle else last for case in some}
@@ -211,11 +216,8 @@ OF_PHASES: Final = {
 
 def serve(question: Question, cases: Sequence[Case]) -> dict[Case, BatchCost]:
     """Return the cost of a batch on each configuration; all passes of a chip are evaluated at once."""
-    groups: dict[tuple[object, ...], list[Case]] = {}
-    for case in cases:
-        groups.setdefault((case.run.target, *case.run.point.values(), case.devices), []).append(case)
     by_case: dict[Case, BatchCost] = {}
-    for some in groups.values():
+    for some in _group(cases):
         deployment = some[0].server
         draft = question.draft(deployment)
         asked = [

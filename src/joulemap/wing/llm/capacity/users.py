@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -21,6 +21,7 @@ import attrs
 from joulemap.physics import probability_better
 from joulemap.system import JoulemapError, UnsupportedError, UsageError, define, frozen
 from joulemap.wing.llm.capacity.case import UNSUPPORTED, Case, describe_node
+from joulemap.wing.llm.capacity.row import NOT_STORED, Stored, name_case
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import cut_prompt, find_residence, find_room, split_pools
 from joulemap.wing.llm.error_scale import NEW_LOAD
@@ -34,7 +35,6 @@ from joulemap.wing.llm.show.word import TOO_MANY
 if TYPE_CHECKING:
     from joulemap.physics import Total
     from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.capacity.row import StoredCase
     from joulemap.wing.llm.decoder.column import Asked
 
 MOST_DEVICES: Final = 64
@@ -83,8 +83,6 @@ class SharedServers:
     """Share of prompt tokens found on the device and in each lower tier."""
     uncached_j: float | None = None
     """Energy of a request if no prefix is reused; None without a prefix cache."""
-    other: SharedServers | None = None
-    """Best deployment without separate pools, if two pools are chosen; None otherwise."""
 
     @property
     def question(self) -> Question:
@@ -144,7 +142,6 @@ def find_deployment(case: Case, target: LatencyTarget) -> SharedServers | str:
     fitting = [pool for pool in pools if pool.miss <= 1.0]
     if fitting:
         best = min(fitting, key=lambda one: (one.device_count, one.request_j))
-        best = attrs.evolve(best, other=met or min(missed, key=lambda one: one.miss))
     else:
         best = met or min((*missed, *pools), key=lambda one: one.miss)
     return _add_uncached(best)
@@ -339,11 +336,6 @@ def _find_load(case: Case, servers: int, target: LatencyTarget, *, reuses: bool 
     )
 
 
-def _find_other(deployed: SharedServers) -> SharedServers | None:
-    """Return the alternative deployment: two pools instead of servers that do both phases, or the reverse."""
-    return deployed.other if deployed.prompt_servers else _split(deployed)
-
-
 def name_servers(deployed: SharedServers) -> str:
     """Return the servers of a deployment, such as `2 of l4 x4` or `1 prefill + 2 decode of mi300x`."""
     case = deployed.case
@@ -355,7 +347,7 @@ def name_servers(deployed: SharedServers) -> str:
     return f"{deployed.servers} of {server}"
 
 
-def _split(deployed: SharedServers, most_devices: int = MOST_DEVICES) -> SharedServers | None:
+def _split(deployed: SharedServers, most_devices: int) -> SharedServers | None:
     """Return separate pools: the servers of `deployed` for decode, and additional prefill servers.
 
     Return None if they need over `most_devices` devices, or if the decode pool lacks room.
@@ -370,53 +362,7 @@ def _split(deployed: SharedServers, most_devices: int = MOST_DEVICES) -> SharedS
     )
     if pools is None:
         return None
-    return attrs.evolve(
-        deployed,
-        **attrs.asdict(pools),
-    )
-
-
-@frozen(kw_only=True)
-class Forms:
-    """Comparison of chunked prefill with separate pools: servers of the worse form, and how much worse they are."""
-
-    hardware: str
-    precision: str
-    device_count: int
-    """Devices of one server."""
-    expert_device_count: int
-    server_count: int
-    prefill_server_count: int
-    are_pools_better: bool
-    ratio: float
-    """Device time per request, relative to the better form."""
-    miss: float
-    """Highest ratio of a mean time to its target; above 1 if the worse form misses the target."""
-
-
-def compare_forms(deployed: SharedServers) -> Forms | None:
-    """Return how a deployment compares with the other form of it on the same chip.
-
-    Device time per request represents the cost. None if the deployment misses the target, or if the other form was not
-    computed.
-    """
-    worse = _find_other(deployed)
-    if worse is None or deployed.miss > 1.0:
-        return None
-    better = deployed
-    if worse.miss <= 1.0 and worse.device_s < deployed.device_s:
-        better, worse = worse, deployed
-    return Forms(
-        hardware=worse.case.hardware,
-        precision=worse.case.precision,
-        device_count=worse.case.world,
-        expert_device_count=worse.case.experts,
-        server_count=worse.servers,
-        prefill_server_count=worse.prompt_servers,
-        are_pools_better=bool(better.prompt_servers),
-        ratio=worse.device_s / better.device_s,
-        miss=worse.miss,
-    )
+    return attrs.evolve(deployed, **attrs.asdict(pools))
 
 
 @frozen(kw_only=True)
@@ -429,11 +375,9 @@ class Paid:
     between_half_width: float | None = None
 
 
-def read_paid(case: Case, stored: Mapping[tuple[str, int, str], StoredCase], name: tuple[str, int, str]) -> Paid:
+def read_paid(case: Case, stored: Stored) -> Paid:
     """Return the cost, the carbon and the intervals of a configuration; empty if it is not stored."""
-    known = stored.get(name)
-    if known is None:
-        return Paid()
+    known = stored.get(name_case(case), NOT_STORED)
     rows = {row.phase: row for row, _ in known.phases}
     answer, prompt = rows.get(ANSWER.name), rows.get(PROMPT.name)
     first = prompt.latency_half_width if prompt else None

@@ -21,7 +21,7 @@ import numpy as np
 from joulemap.physics import NO_KEY, Configuration, Evaluator, Hardware, WorkloadColumns, columns_of
 from joulemap.physics.fuse import fuse
 from joulemap.system import FS_PER_S, frozen
-from joulemap.wing.llm.decoder.config import Decoder
+from joulemap.wing.llm.decoder.config import Decoder, Mixer
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.layer import build_graph
 
@@ -225,12 +225,17 @@ def _is_alike(one: WorkloadColumns, other: WorkloadColumns) -> bool:
     return len(one.kind) == len(other.kind) and np.array_equal(one.subgraph_index, other.subgraph_index)
 
 
+def _list_limits(mixer: Mixer) -> tuple[int, int]:
+    """Return the numbers of tokens at which the window and the selection of a mixer are full; 0 for unlimited."""
+    return getattr(mixer, "window", 0), getattr(mixer, "selected", 0) * getattr(mixer, "ratio", 1)
+
+
 def _stretch(decoder: Decoder, step: DecoderPass) -> int:
     """Return a key of a cached length; between lengths with equal keys, a pass is linear in the cached tokens."""
     cached, tokens = step.cached, step.tokens
     if not cached:
         return -1
-    windows = {limit for layer in decoder.layers for one in layer.mixers for limit in one.limits} - {0}
+    windows = {limit for layer in decoder.layers for one in layer.mixers for limit in _list_limits(one)} - {0}
     if any(window - tokens < cached < window for window in windows):
         return cached + len(windows) + 1
     return sum(cached >= window for window in windows)

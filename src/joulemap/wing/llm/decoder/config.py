@@ -101,11 +101,6 @@ class Attention:
         """Elements per value head."""
         return self.value_dim or self.head_dim
 
-    @property
-    def limits(self) -> tuple[int, ...]:
-        """Numbers of tokens at which the window and the selection are full; 0 for unlimited."""
-        return (self.window, self.selected)
-
 
 @frozen(kw_only=True)
 class Latent:
@@ -135,11 +130,6 @@ class Latent:
         """Elements that each token adds to the KV cache."""
         return self.rank + self.rotary + (self.indexer.head_dim if self.indexer else 0)
 
-    @property
-    def limits(self) -> tuple[int, ...]:
-        """Numbers of tokens at which the window and the selection are full; 0 for unlimited."""
-        return (self.window, self.selected)
-
 
 @frozen(kw_only=True)
 class Compressed:
@@ -161,11 +151,6 @@ class Compressed:
     indexer: Indexer | None = None
     """Selection of the compressed rows to attend to; None for all rows."""
     kind: Literal["compressed"] = "compressed"
-
-    @property
-    def limits(self) -> tuple[int, ...]:
-        """Numbers of tokens at which the window and the selection are full; 0 for unlimited."""
-        return (self.window, self.selected * self.ratio)
 
 
 @frozen(kw_only=True)
@@ -193,11 +178,6 @@ class Recurrence:
     """True if the result of a mamba2 or delta recurrence is normalized."""
     is_wide: bool = attrs.field(default=False, repr=False)
     """True if states are stored at 32 bits; workloads count them at the precision of activations."""
-
-    @property
-    def limits(self) -> tuple[int, ...]:
-        """Empty, because a recurrence has no window."""
-        return ()
 
     @property
     def inner(self) -> int:

@@ -321,11 +321,6 @@ def find_file_engine(name: str) -> str:
     return "llamacpp" if path.suffix == GGUF else "vllm" if path.name.endswith(SAFETENSORS) else ""
 
 
-def is_weight_file(name: str) -> bool:
-    """Return True for a file of weights, a folder with some, or a pass of either; no file is read."""
-    return bool(find_file_engine(name))
-
-
 def complete(typed: str) -> list[str]:
     """Return the completions of a partly typed name: names of models, or the next argument of a pass."""
     before, bracket, inside = typed.partition("(")

@@ -8,6 +8,7 @@ Source of the format: github.com/huggingface/safetensors, README.md.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from shlex import quote
@@ -142,10 +143,7 @@ def _tensor(reader: HeaderReader, name: str, entry: Any, room: int) -> RawTensor
     if dtype not in ITEM_BITS:
         raise reader.refuse(f"tensor {name[:80]!r} has the type {str(dtype)[:20]!r}, which is not known")
     check_shape(reader, name, shape)
-    count = 1
-    for size in shape:
-        count *= size
-    byte_count = -(-count * ITEM_BITS[dtype] // 8)
+    byte_count = -(-math.prod(shape) * ITEM_BITS[dtype] // 8)
     if offsets[1] - offsets[0] != byte_count:
         raise reader.refuse(
             f"tensor {name[:80]!r} has {byte_count:,} bytes by its shape and {offsets[1] - offsets[0]:,} by its offsets"

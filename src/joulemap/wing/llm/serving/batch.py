@@ -15,7 +15,6 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-import attrs
 import numpy as np
 
 from joulemap.physics import Floats
@@ -30,18 +29,18 @@ NODES: Final = 3
 class Batch:
     """Equal sequences that start together, as one batch."""
 
-    sequences: float = attrs.field(validator=attrs.validators.gt(0.0))
-    prompt_tokens: float = attrs.field(validator=attrs.validators.ge(0.0))
-    output_tokens: float = attrs.field(default=1.0, validator=attrs.validators.ge(0.0))
-    room: float = attrs.field(default=math.inf, validator=attrs.validators.gt(0.0))
+    sequences: float
+    prompt_tokens: float
+    output_tokens: float = 1.0
+    room: float = math.inf
     """Maximum sequences that fit in device memory at once."""
     waits: bool = False
     """True if a wave starts only after all of the previous wave has ended."""
-    step_tokens: float = attrs.field(default=math.inf, validator=attrs.validators.gt(0.0))
+    step_tokens: float = math.inf
     """Maximum tokens of a prefill pass."""
     recomputes: bool = False
     """True if there is no KV cache, so that each step recomputes all tokens."""
-    accepted_tokens: float = attrs.field(default=1.0, validator=attrs.validators.ge(1.0))
+    accepted_tokens: float = 1.0
     """Mean tokens gained per sequence and step; above 1 with speculative decoding."""
 
     @property

@@ -72,6 +72,11 @@ def _take_faster(first: Total, second: Total) -> Total:
     return min(first, second, key=lambda one: one.latency_fs or 0)
 
 
+def _count() -> Any:
+    """Return the field of a number of devices or groups of them, at least 1."""
+    return attrs.field(default=1, validator=attrs.validators.ge(1))
+
+
 @frozen(kw_only=True, eq=False)
 class Deployment:
     """Model on all devices that serve it; implements `Surface`."""
@@ -84,11 +89,11 @@ class Deployment:
     weight_precision: str = ""
     cache: str = ""
     """KV cache precision; empty for the precision of the run."""
-    devices: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    devices: int = _count()
     """Tensor-parallel devices."""
-    expert_devices: int = attrs.field(default=1, validator=attrs.validators.ge(1))
-    data_devices: int = attrs.field(default=1, validator=attrs.validators.ge(1))
-    stages: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    expert_devices: int = _count()
+    data_devices: int = _count()
+    stages: int = _count()
     """Pipeline-parallel stages, each with equally many devices."""
     compiled_tokens: float = 0.0
     """Sequence length that passes were compiled for; attention always covers the full length."""

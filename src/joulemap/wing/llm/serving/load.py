@@ -76,6 +76,11 @@ def _within(least: float, most: float = math.inf) -> Callable[[Any, Attribute[An
     return check
 
 
+def _number(default: float | None, least: float, most: float = math.inf) -> Any:
+    """Return the field of a number within limits, with its default."""
+    return attrs.field(default=default, validator=_within(least, most))
+
+
 def _as_long(requests: Requests, field: Attribute[Any], column: Sequence[float]) -> None:
     if len(column) != len(requests.prompt_tokens):
         raise UsageError(
@@ -92,7 +97,7 @@ class Tier:
     """Capacity for one server."""
     bytes_per_s: float = attrs.field(validator=_within(1.0))
     """Bandwidth between this memory and all devices of a server together."""
-    j_per_byte: float = attrs.field(default=0.0, validator=_within(0.0))
+    j_per_byte: float = _number(0.0, 0.0)
     """Energy to read or write one byte, including the link to the device."""
 
 
@@ -158,28 +163,28 @@ class Load:
     A trace has arrival times; with a rate or requests in flight, only its token counts are used.
     """
 
-    rate_per_s: float | None = attrs.field(default=None, validator=_within(1e-9, 1e9))
+    rate_per_s: float | None = _number(None, 1e-9, 1e9)
     """Arrival rate of independent requests (Poisson)."""
-    in_flight: int | None = attrs.field(default=None, validator=_within(1, MOST_REQUESTS))
+    in_flight: int | None = _number(None, 1, MOST_REQUESTS)
     """Concurrent requests; a new one arrives when one finishes."""
     trace: Requests | None = None
-    requests: int = attrs.field(default=1000, validator=_within(1, MOST_REQUESTS))
+    requests: int = _number(1000, 1, MOST_REQUESTS)
     """Number of random requests; a trace is used in full."""
-    prompt_tokens: int = attrs.field(default=2048, validator=_within(1, LONGEST))
-    output_tokens: int = attrs.field(default=256, validator=_within(1, LONGEST))
-    cached_tokens: int = attrs.field(default=0, validator=_within(0))
+    prompt_tokens: int = _number(2048, 1, LONGEST)
+    output_tokens: int = _number(256, 1, LONGEST)
+    cached_tokens: int = _number(0, 0)
     """Prompt tokens supplied by the prefix cache, per request."""
-    turns: int = attrs.field(default=1, validator=_within(1))
+    turns: int = _number(1, 1)
     """Turns of each conversation. Above 1, `prompt_tokens` counts the new tokens of a turn, and `in_flight` counts
     conversations.
     """
-    pause_s: float = attrs.field(default=0.0, validator=_within(0.0))
+    pause_s: float = _number(0.0, 0.0)
     """Mean time from the end of an answer to the next turn."""
     reuses: bool = True
     """True if prompt tokens in the prefix cache are reused; False computes all of them."""
-    spread_fraction: float = attrs.field(default=0.0, validator=_within(0.0, 0.999))
+    spread_fraction: float = _number(0.0, 0.0, 0.999)
     """Relative spread around the lengths, which are means, drawn uniformly: 0.1 gives 90 to 110 %."""
-    warm_up: int = attrs.field(default=0, validator=_within(0))
+    warm_up: int = _number(0, 0)
     """Requests at the start that fill the server and are omitted from percentiles."""
     is_steady: bool = False
     """True for steady-state figures: the server is filled before counting starts, and `requests` is the least number of
@@ -203,13 +208,13 @@ class Load:
 class Limits:
     """Limits of a server: scheduler settings and cache capacity."""
 
-    step_tokens: int = attrs.field(default=8192, validator=_within(1))
+    step_tokens: int = _number(8192, 1)
     """Maximum tokens per pass, prefill and decode together; longer prompts are split into chunks."""
-    sequences: int = attrs.field(default=256, validator=_within(1))
+    sequences: int = _number(256, 1)
     """Maximum sequences in progress."""
     cache_tokens: int = attrs.field(validator=_within(2))
     """Cache capacity in tokens of all sequences."""
-    context_tokens: int | None = attrs.field(default=None, validator=_within(2))
+    context_tokens: int | None = _number(None, 2)
     """Maximum prompt plus answer tokens of the model; None if not stated."""
     mixes: bool = True
     """True if prefill chunks share a pass with decode (vLLM 1, TensorRT-LLM). False if prefill has its own passes,
@@ -221,13 +226,13 @@ class Limits:
     """
     waits: bool = False
     """True if no request is admitted until the current batch is complete (static batching without a scheduler)."""
-    request_s: float = attrs.field(default=0.0, validator=_within(0.0))
+    request_s: float = _number(0.0, 0.0)
     """Time in seconds before a request's prefill may start: network and tokenization."""
-    speculated_tokens: int = attrs.field(default=0, validator=_within(0))
+    speculated_tokens: int = _number(0, 0)
     """Draft tokens per sequence and pass, in addition to the one token that every pass produces."""
-    accepted_tokens: float = attrs.field(default=1.0, validator=_within(1.0))
+    accepted_tokens: float = _number(1.0, 1.0)
     """Mean number of tokens that a pass adds to a sequence: the token that every pass produces, and accepted drafts."""
-    token_bytes: float = attrs.field(default=1.0, validator=_within(0.0))
+    token_bytes: float = _number(1.0, 0.0)
     """Bytes of KV cache per token in slower tiers, summed over devices."""
     tiers: tuple[Tier, ...] = ()
     """Memory below the device for evicted blocks of a prefix cache, the fastest first."""

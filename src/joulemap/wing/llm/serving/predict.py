@@ -78,15 +78,6 @@ def predict(rows: Sequence[ServingRow], hardware: Hardware) -> list[Prediction |
     return predict_together([(row, hardware) for row in rows])
 
 
-def predict_row(row: ServingRow, hardware: Hardware) -> Prediction:
-    """Predict the quantities of one row; raise UnsupportedError or UsageError with a one-line reason if impossible."""
-    (deployment,) = _deploy([(row, hardware)])
-    if isinstance(deployment, Exception):
-        raise deployment
-    prediction = _predict(row, deployment)
-    return _widen([row], [deployment], [prediction])[0]
-
-
 def predict_together(asked: Sequence[tuple[ServingRow, Hardware]]) -> list[Prediction | Reason]:
     """Predict each row on its chip, as `predict` does for one chip.
 
@@ -184,7 +175,10 @@ def _open(model: str) -> PassWorkloads:
 
 
 def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
-    """Return the deployment of a row, with its engine as of the row's date; raise as `predict_row` does."""
+    """Return the deployment of a row, with its engine as of the row's date.
+
+    Raise UnsupportedError or UsageError if there is none.
+    """
     workloads = _open(row.model)
     stack = find_stack(row.engine, row.date, hardware.microarchitecture)
     precision, weights = choose_precisions(_name_weights(row, workloads.decoder, stack), hardware, stack)
@@ -232,8 +226,8 @@ def choose_precisions(row: ServingRow, hardware: Hardware, stack: Stack) -> tupl
     for each output; all other operators use 16 bits.
     """
     has = hardware.peaks
-    wide = next((name for name in ("bf16", "fp16", "fp32") if name in has), next(iter(has)))
-    stated = {"int16": wide, "bf16": wide, "fp16": wide}.get(row.activation_precision, row.activation_precision)
+    wide = next((name for name in WIDE if name in has), next(iter(has)))
+    stated = wide if row.activation_precision in ("int16", "bf16", "fp16") else row.activation_precision
     written = row.weight_precision or stack.weights
     weights = read_weight_format(written) if written else None
     is_wide = weights is None or weights.name in WIDE or (stack.widens and not stated)
@@ -345,14 +339,10 @@ def _burst(batch: Batch, cost: BatchCost) -> float:
     Their prompts take one pass after another, and sequences that do not fit wait for the waves before them.
     """
     _, times = prefill(batch.together, batch.prompt_tokens, 0.0, batch.step_tokens)
-    count = max(1.0, float(times.sum()) / _count_chunks(batch))
+    chunks = max(1.0, math.ceil(batch.prompt_tokens / batch.step_tokens))
+    count = max(1.0, float(times.sum()) / chunks)
     waiting_s = cost.request_s / batch.waves * (batch.waves - 1.0) / 2.0
     return waiting_s + cost.first_token_s * (count + 1.0) / count / 2.0
-
-
-def _count_chunks(batch: Batch) -> float:
-    """Return the passes that one prompt takes; 1 if passes hold whole prompts."""
-    return max(1.0, math.ceil(batch.prompt_tokens / batch.step_tokens))
 
 
 def _predict_tests(deployment: Deployment) -> Prediction:

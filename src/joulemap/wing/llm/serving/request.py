@@ -143,12 +143,7 @@ def draw_requests(load: Load, seed: int) -> Requests:
     if load.rate_per_s is not None:
         gaps = draw.exponential(1.0, count)
         arrivals = np.cumsum(gaps) / gaps.mean() / load.rate_per_s
-    return Requests(
-        prompt_tokens=trace.prompt_tokens,
-        output_tokens=trace.output_tokens,
-        arrival_s=tuple(arrivals.tolist()),
-        cached_tokens=trace.cached_tokens,
-    )
+    return attrs.evolve(trace, arrival_s=tuple(arrivals.tolist()))
 
 
 def _draw_lengths(draw: np.random.Generator, mean: int, spread: float, count: int) -> np.ndarray:

@@ -106,9 +106,9 @@ class Residence:
 class Steady:
     """Steady load: the number of requests that are always in flight, and their lengths."""
 
-    in_flight: float = attrs.field(validator=attrs.validators.gt(0.0))
-    prompt_tokens: float = attrs.field(validator=attrs.validators.ge(1.0))
-    output_tokens: float = attrs.field(validator=attrs.validators.ge(1.0))
+    in_flight: float
+    prompt_tokens: float
+    output_tokens: float
     room: float
     """Maximum sequences that fit in device memory at once."""
     step_tokens: float

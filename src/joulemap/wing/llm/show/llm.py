@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-import attrs
-
 from joulemap.ask import Facts
-from joulemap.physics import BOUNDARY, spell_precision
+from joulemap.physics import spell_precision
 from joulemap.show import (
     Block,
     Figures,
@@ -25,8 +23,10 @@ from joulemap.show import (
     show_assumed,
     show_count,
 )
+from joulemap.show.layout import mark_best
 from joulemap.show.page import tell_left_out
 from joulemap.show.present.document import choose_rows
+from joulemap.wing.llm.ask.batch import GOALS as METRICS, VALUES
 from joulemap.wing.llm.ask.llm import LlmAnswer
 from joulemap.wing.llm.ask.served import TAIL
 from joulemap.wing.llm.capacity.case import UNSUPPORTED
@@ -45,13 +45,10 @@ BATCH_REQUESTS: Final = Template("{lengths}[, batch {batches:and}]")
 FILE_REQUESTS: Final = Template("requests of {requests}")
 
 BATCHES_HEADING: Final = Template("Batches of requests that arrive together[, {lengths}]")
-GOALS: Final[Mapping[str, tuple[str, str]]] = {
-    "first_token": ("TTFT", "first_token_s"),
-    "between_tokens": ("TPOT", "between_s"),
-    "energy": ("decode J/token", "output_token_j"),
-    "cost": ("USD/M output tokens", "output_usd_per_million"),
-}
-"""Goal -> heading and field of its column."""
+GOALS: Final[Mapping[str, str]] = {
+    "first_token": "TTFT", "between_tokens": "TPOT", "energy": "decode J/token", "cost": "USD/M output tokens"
+}  # fmt: skip
+"""Goal -> heading of its column."""
 LIMIT: Final = Template("{bound} {share:%}")
 BALANCE: Final = Template("{balanced_device_count:plain} per {other} device")
 UNSUPPORTED_COUNT: Final = Template("{count:n chip} without the precision (--notes)")
@@ -60,41 +57,6 @@ PHASES: Final = (
     "*run_id"
 )
 
-ENGINE_NOTE: Final = (
-    "without --engine, vLLM is used. GGUF files run on llama.cpp unless --engine names another engine. If all hardware "
-    "is CPUs outside data centres or Apple GPUs, llama.cpp is the default for every model, with q4_k_m weights unless "
-    "--precision or --weight-precision is given; on NPUs of Qualcomm or Rockchip it is Genie with int4 weights or "
-    "RKLLM at int8"
-)
-BATCHES_BELOW: Final = Template(
-    "--batch applies to the tables of --details only, in which requests arrive together; the next {count} notes "
-    "explain their columns"
-)
-TOKEN_NOTE: Final = Template(
-    "decode J/token: energy of an output token after the first, which belongs to prefill. It includes all devices"
-    "[ and {hosts}]; `explain` and `edp` show one pass on one device, without engine overhead"
-)
-HOSTS: Final = "their share of idle host energy"
-BATCH_NOTES: Final = (
-    "memory: share of a device's memory used by weights, the final cache of the whole batch, activations and the "
-    "engine's reserve; largest batch: maximum sequences of this length that fit",
-    "limit: largest part of the time: memory (bandwidth), compute, operands (on-chip data movement, with units "
-    "computing under 10 % of the time), launch (kernel launch overhead), communication between devices, or engine "
-    "overhead (slower kernels than the modelled ones, and host work between passes)",
-)
-BATCH_NOTE: Final = (
-    "TTFT (time to first token): from arrival to the first token, if all requests of a batch arrive together; TPOT "
-    "(time per output token): mean over the output of a request, while the cache grows; tokens/s: output tokens of all "
-    "sequences over the total request time"
-)
-LOAD_NOTE: Final = (
-    "TTFT (time to first token), TPOT (time per output token) and request latency are medians over requests. The TPOT "
-    "of a request is the mean gap between its tokens. ITL (inter-token latency) is a single gap, longer if the pass "
-    "also computes a prompt. J/token is per output token, with prompts and idle time included"
-)
-POOL_NOTE: Final = (
-    "balanced device ratio: devices of a pool per device of the other pool at which both saturate at the same rate"
-)
 SHARED_RUNS: Final = Template(
     "{count:n configuration} of {total} have no separate runs: intervals and limits come from the smallest or "
     "largest batch of the same hardware, whichever is nearer"
@@ -103,14 +65,9 @@ DECODE_COST: Final = "output tokens are decode alone; prompt tokens cost extra (
 """Scope of the cost of a batch's output tokens."""
 WHOLE_COST: Final = "output tokens include their prompts"
 """Scope of the cost of a load's output tokens."""
-OTHER_WAY: Final = Template(
-    "if {way} instead, {label} costs least: {usd:plain} USD per million output tokens at batch {batch}"
-)
 OTHER_SELLER: Final = Template(
     "cost not compared, because the price is from another kind of seller (--seller): {prices:list}"
 )
-OTHER_PAYMENT: Final = {"rented": "bought", "bought": "rented"}
-
 RUN: Final = " {words} --batch {batch} --runtime {runtime}"
 EXPLAIN: Final = "explain {model} {hardware} {other}" + RUN
 
@@ -150,56 +107,37 @@ def draw(answer: LlmAnswer) -> Figures:
 
 
 def finish_batches(answer: LlmAnswer, grid: Grid, limit: int, **_: Any) -> Sequence[Block]:
-    """Return the table of batches with the best of each column marked, and remarks on what is not in it."""
-    best, tied = mark_best(answer, grid.headings, limit)
+    """Return the table of batches with the best of each column and those tied with it marked, and remarks on what is
+    not in it.
+    """
+    winning = find_winning(answer)
+    rows = choose_rows(answer.served, limit, lambda row: (row.label, row.batch) in winning.values())
+    keys = [(row.label, row.batch) for row in rows]
+    for winner in answer.winners:
+        heading, field = GOALS[winner.goal], VALUES[METRICS[winner.goal]][0]
+        if winner.hardware_count > 1 and heading in grid.headings:
+            valued = [row for row in answer.served if getattr(row, field) is not None]
+            valued.sort(key=lambda row: (getattr(row, field), row.batch), reverse=True)
+            leaders = {row.label: (row.label, row.batch) for row in valued}  # the last one of a chip is its best
+            tied = [leaders[label] for label in winner.rivals if label in leaders]
+            grid = mark_best(grid, heading, keys, [winning[winner.goal]], tied)
     shortage = "" if answer.loads.rows else batch.describe_shortage(answer.facts)
     reasons = list(dict.fromkeys(row.reason for row in answer.rows if row.status == UNSUPPORTED))
     if answer.not_taken:
         reasons.append(UNSUPPORTED_COUNT(count=len(answer.not_taken)))
     remarks = (*([Text(shortage)] if shortage else []), *tell_left_out(answer.scope), *tell_reasons(reasons))
-    return attrs.evolve(grid, best=best, tied=tied), *remarks
+    return grid, *remarks
 
 
-def mark_best(
-    answer: LlmAnswer, headings: Sequence[str], limit: int
-) -> tuple[frozenset[tuple[int, int]], frozenset[tuple[int, int]]]:
-    """Return the (row, column) cells with the best value of each column, and the cells of hardware tied with the
-    best.
-    """
-    ids = {row.place: (row.label, row.batch) for row in answer.phases}
-    winning = find_winning(answer)
-    rows = choose_rows(answer.served, limit, lambda row: (row.label, row.batch) in winning)
-    shown = {(row.label, row.batch): index for index, row in enumerate(rows)}
-    columns = {heading: column for column, heading in enumerate(headings)}
-    best, tied = set(), set()
-    for winner in answer.winners:
-        heading, field = GOALS[winner.goal]
-        if winner.hardware_count < 2 or (column := columns.get(heading)) is None:
-            continue
-        if ids[winner.place] in shown:
-            best.add((shown[ids[winner.place]], column))
-        for rival in winner.rivals:
-            values = [
-                (float(value), row.batch)
-                for row in answer.served
-                if row.label == rival and (value := getattr(row, field)) is not None
-            ]
-            if values and (leader := (rival, min(values)[1])) in shown:
-                tied.add((shown[leader], column))
-    return frozenset(best), frozenset(tied)
-
-
-def find_winning(answer: LlmAnswer) -> set[tuple[str, int]]:
-    """Return the (label, batch) of configurations that win a metric; the first line names them, so that their rows are
-    always shown.
-    """
+def find_winning(answer: LlmAnswer) -> dict[str, tuple[str, int]]:
+    """Return goal -> (label, batch) of its winner; the first line names it, so that its row is always shown."""
     places = {row.place: (row.label, row.batch) for row in answer.phases}
-    return {places[winner.place] for winner in answer.winners}
+    return {winner.goal: places[winner.place] for winner in answer.winners}
 
 
 def keep_winning(answer: LlmAnswer) -> Mapping[str, Any]:
     """Return the rows that stay in a shortened table."""
-    winning = find_winning(answer)
+    winning = find_winning(answer).values()
     return {"stays": lambda row: (row.label, row.batch) in winning}
 
 
@@ -211,32 +149,13 @@ def show_phases(answer: LlmAnswer, _rows: object, limit: int, **_: Any) -> Grid:
 
 
 def list_notes(answer: LlmAnswer) -> Iterator[str]:
-    """Yield notes on columns, shared runs, payment, the best cost with the other payment, and other sellers."""
-    is_load = bool(answer.loads.rows)
-    yield ENGINE_NOTE
-    if is_load:
-        yield LOAD_NOTE
-        yield from [POOL_NOTE] if answer.pools.rows else []
-        yield BATCHES_BELOW(count=1 + len(BATCH_NOTES))
-    yield TOKEN_NOTE(hosts=HOSTS if BOUNDARY[answer.scope.settings.boundary].is_at_wall else "")
-    yield from BATCH_NOTES
-    if not is_load:
-        yield BATCH_NOTE
+    """Yield notes on the cache, shared runs, cost, and prices of other sellers."""
     if answer.wide_cache:
         yield answer.wide_cache
     alike = len(answer.served) - len({row.decode_run_id for row in answer.served})
     if alike:
         yield SHARED_RUNS(count=alike, total=len(answer.served))
-    yield describe_costs(answer.assumptions, answer.pay, WHOLE_COST if is_load else DECODE_COST)
-    has_several = len({row.label for row in answer.served}) > 1
-    if answer.pay in OTHER_PAYMENT and has_several and not is_load:
-        other = OTHER_PAYMENT[answer.pay]
-        column = f"{other}_usd_per_million"
-        priced = [row for row in answer.phases if row.phase == ANSWER.name and getattr(row, column) is not None]
-        if priced:
-            best = min(priced, key=lambda row: float(getattr(row, column)))
-            label = mark_projected(best.label, answer.projected)
-            yield OTHER_WAY(best, way=other, usd=getattr(best, column), label=label)
+    yield describe_costs(answer.assumptions, answer.pay, WHOLE_COST if answer.loads.rows else DECODE_COST)
     unlike = {row.hardware: row.unlike_price_text for row in answer.phases if row.unlike_price_text}
     if unlike:
         named = [f"{mark_projected(name, answer.projected)} at {enclose_seller(one)}" for name, one in unlike.items()]

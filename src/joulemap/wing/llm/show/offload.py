@@ -53,11 +53,6 @@ OFFLOAD: Final = Sheet(
             is_long=True,
         ),
     ),
-    notes=lambda _: (
-        "layers on the device are the engine's -ngl; all layers are assumed to have equal weights, cache and time",
-        "for prompts of 32 tokens and more, the device computes the host's layers where that is faster; their weights "
-        "are sent each time",
-    ),
     steps=("place '{model}(cached={prompt})' {box} --precision {width}[ --weight-precision {weight_width}]",),
     csv="rows",
     choices=choose,

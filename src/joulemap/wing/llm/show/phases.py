@@ -121,12 +121,6 @@ PHASES: Final = Shape(
     ),
     csv="rows",
     choices=choose,
-    notes=lambda _: (
-        "prefill: one pass over all tokens of a prompt, divided by their number; decode: the next token, with keys and "
-        "values of the prompt in the cache",
-        "percentages are shares of the energy; on chip: registers, caches, scratchpads and the wires between them; "
-        "board losses: voltage regulators, and power under a power limit that no action accounts for",
-    ),
     steps=(EXPLAIN, "llm {name}"),
 )
 

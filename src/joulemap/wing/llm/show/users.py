@@ -33,7 +33,6 @@ from joulemap.wing.llm.show.serving import (
 )
 
 if TYPE_CHECKING:
-    from joulemap.wing.llm.capacity.users import Forms
     from joulemap.wing.llm.generated.row import UserRow
 
 ABOUT: Final = Template("prompt {prompt:#}, output {output:#}{wanted}, {engine}{stored}{served}")
@@ -42,17 +41,6 @@ WANTED: Final = Template("[, mean TTFT up to {first_token_s:s}][, mean TPOT up t
 MET: Final = Template("yes[, {chance:chance}]")
 FAR: Final = 10.0
 """Ratio of a time to its target from which the answer shows the ratio without decimals."""
-NOTES: Final = (
-    "M tokens: a million, prompts and outputs together. TTFT, TPOT and request latency are means of the steady state, "
-    "where each user's next request follows the last one; --in-flight gives percentiles",
-    "servers: the fewest devices that meet the target, such as 2 of l4 x4, two servers of four devices each; "
-    "a server has at most the devices of a node. If the fewest meet the target with less than 80 % probability, a row "
-    "with more devices follows, unless a cheaper row of the same chip has that probability. 1 prefill + 2 decode: "
-    "separate servers for the phases, if these take fewer devices. ep2: two devices share the experts, each expert "
-    "whole on one of them",
-    "met: yes, with its probability, if the mean times are within the target; else no, with the largest ratio of a "
-    "mean time to its target; largest batch: maximum requests that fit in the memory of a server",
-)
 KEPT: Final = Template(
     "{servers} {verb} the target[ ({chance} sure)] at the lowest {noun}[ of those at least {least} sure]: {value}"
     "[ and {energy}] per million prompt and output tokens."
@@ -62,18 +50,6 @@ MISS: Final = Template("{ratio:x} the {noun}")
 USD: Final = Template("{usd} USD")
 SERVERS: Final = Template("{count:n server} of {server}")
 SEPARATE: Final = Template("{prefill} prefill and {count:n decode server} of {server}")
-SERVER: Final = Template("{hardware}[ x{devices}][ with {experts}-way expert parallelism]")
-SEVERAL: Final = Template("{count} servers of {server}")
-CHEAPER_FORM: Final = Template(
-    "on {hardware} in {precision}, {form} need less device time than {other_form}: {servers} would need {ratio:x} as "
-    "much per request"
-)
-MET_BY_FORM: Final = Template(
-    "on {hardware} in {precision}, {form} meet the target, but {other_form} do not: {servers} would reach {miss:x} the "
-    "target"
-)
-BOTH_PHASES: Final = "servers that do both phases (chunked prefill)"
-POOLS: Final = "separate pools for prefill and decode"
 LESS_SURE: Final = Template("{servers} would cost {value} but meet the target with only {chance} probability")
 SIMPLER: Final = Template("without separate pools, the best is {servers}: {value}")
 PUBLISHED: Final = Template("in the checkpoint's own precision, the best is {servers}: {value}[ ({chance} sure)]")
@@ -130,24 +106,6 @@ def _describe_others(facts: Facts) -> Iterator[str]:
         )
 
 
-def describe_forms(forms: Forms) -> str:
-    """Return the sentence that compares chunked prefill with separate pools on the same chip."""
-    devices, experts = forms.device_count, forms.expert_device_count
-    server = SERVER(
-        hardware=forms.hardware,
-        devices=devices if devices > 1 else None,
-        experts=experts if experts > 1 else None,
-    )
-    count = forms.server_count
-    if forms.prefill_server_count:
-        servers = SEPARATE(prefill=forms.prefill_server_count, count=count, server=server)
-    else:
-        servers = server if count == 1 else SEVERAL(count=count, server=server)
-    names = (POOLS, BOTH_PHASES) if forms.are_pools_better else (BOTH_PHASES, POOLS)
-    template = CHEAPER_FORM if forms.miss <= 1.0 else MET_BY_FORM
-    return template(forms, form=names[0], other_form=names[1], servers=servers)
-
-
 def _find_values(facts: Facts, key: int) -> Mapping[str, Quantity]:
     quantities: Mapping[str, Quantity] = next(one.values for one in facts.of(Entry) if one.runs[0] == key)
     return quantities
@@ -184,10 +142,7 @@ def show_met(row: UserRow) -> str:
 
 
 def list_notes(answer: UsersAnswer) -> Iterator[str]:
-    """Yield notes on other forms of serving, on columns, on the cache, and on cost and carbon."""
-    if answer.forms is not None and answer.chosen is answer.rows[0]:
-        yield describe_forms(answer.forms)
-    yield from NOTES
+    """Yield notes on the cache, and on cost and carbon."""
     if answer.wide_cache:
         yield answer.wide_cache
     if answer.assumptions.rows:

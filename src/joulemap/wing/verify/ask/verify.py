@@ -30,7 +30,7 @@ from joulemap.plan import Source
 from joulemap.system import JoulemapError, Reason, UsageError, frozen
 from joulemap.wing.llm.serve import ServingRow
 from joulemap.wing.verify.cause import Cause, find_causes
-from joulemap.wing.verify.compared import UNIT, list_rows, quantify
+from joulemap.wing.verify.compared import find_unit, list_rows, quantify
 from joulemap.wing.verify.file import Reading, check_options, read_file
 from joulemap.wing.verify.forecast import Case, Forecast, forecast, measured_of
 from joulemap.wing.verify.generated.row import CauseRow, VerifiedRow
@@ -146,7 +146,7 @@ def _change(cause: Cause, known: Mapping[int, VerifiedRow]) -> Change:
     return Change(
         runs=(key, key),
         metric=row.quantity,
-        before=Quantity(cause.before.value, UNIT[row.quantity], cause.before.half_width),
+        before=Quantity(cause.before.value, find_unit(row.quantity), cause.before.half_width),
         after=after,
         cause=supposed.kind,
         values={**supposed.values, **chip, **own, **counts},
@@ -189,8 +189,9 @@ def verify(
     result to the user's folder. Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError
     for a value that is missing or unknown.
     """
-    counts = {"batch": batch, "devices": devices, "replicas": replicas, "passes": passes}
-    counts |= {"prompt": prompt, "output": output}
+    counts = {
+        "batch": batch, "devices": devices, "replicas": replicas, "passes": passes, "prompt": prompt, "output": output
+    }  # fmt: skip
     for name, count in counts.items():
         if count is not None and count < 1:
             raise UsageError(f"--{name} is {count}, expected a whole number from 1")
