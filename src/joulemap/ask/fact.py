@@ -415,6 +415,11 @@ class Facts:
     part: str = ""
     """Subgraph that all facts are about; empty for whole runs."""
 
+    @property
+    def is_named(self) -> bool:
+        """True if the user named hardware."""
+        return any(one.is_named for one in self.runs.values())
+
     def of(self, kind: type[Kind]) -> list[Kind]:
         """Return the facts of one type, in their order."""
         return [one for one in self.facts if isinstance(one, kind)]

@@ -178,10 +178,8 @@ def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: other reversals, what to measure next, and the uncertainty of each chip."""
     runs = facts.runs
     lines, choices = list(describe_swings(facts).values())[1:], facts.of(Choice)
-    batches = [str(one.after) for one in facts.of(Turn) if one.axis == "batch"]
-    if batches:
-        loser = next(one.runs[0] for one in facts.of(Turn) if one.axis == "batch")
-        lines.append(AT_BATCH(loser=name_run(runs[loser]), batches=batches))
+    if at_batch := [one for one in facts.of(Turn) if one.axis == "batch"]:
+        lines.append(AT_BATCH(loser=name_first(runs, at_batch[0]), batches=[str(one.after) for one in at_batch]))
     turns = list_turns(facts)
     nearest = [one for one in turns if (one.probability or 0.0) < LIKELY or choices[0].tied][:1]
     lines += [NEAREST(turn=describe_change(one, runs)) for one in nearest]
