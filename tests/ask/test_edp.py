@@ -19,7 +19,7 @@ from joulemap.workspace import Workspace
 from lazy import Lazy
 from ledger import Book, Part
 
-BESIDE_TABLE, SHARES_TABLE, EDP_FACTS_TABLE, _, PATTERN_TABLE, BOUND_TABLE = (one.title for one in EDP.parts)
+BESIDE_TABLE, SHARES_TABLE, EDP_FACTS_TABLE, PATTERN_TABLE, BOUND_TABLE = (one.title for one in EDP.parts)
 
 
 CASES: dict[str, tuple[str, str, Precision, RuntimeName]] = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from joulemap.ask.answer import RunAnswer, fetch_tables
 from joulemap.ask.fact import Fact, Facts, Share
 from joulemap.ask.part import check_subgraph, divide, enter, gather, name_models, opening_parts, share_out
-from joulemap.ask.scope import Scope, opening_scope
+from joulemap.ask.scope import Scope, opening_compared
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.operator.name import has_exchange
 from joulemap.domain.settings import EnergyDivision, ModelDivision, RunDivision, Settings, check_name
@@ -25,7 +25,6 @@ from joulemap.generated.analyze import (
 )
 from joulemap.generated.breakdown import PartAction, PartCategory
 from joulemap.generated.report import EnergyLeaf
-from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UnsupportedError
@@ -217,9 +216,7 @@ def compare_breakdowns(
     Categories are those common to all architectures. `subgraph` restricts the answer to one subgraph or its operators.
     Raises like `compare`; UnknownNameError for a subgraph that no model has.
     """
-    settings.check_single("compare")
-    with opening_scope(source, plan_runs(models, settings)) as scope:
-        scope.check_evaluated()
+    with opening_compared(source, models, settings) as scope:
         check_subgraph(scope, subgraph)
         return _divide(scope, level, by, subgraph, is_common=True)
 

@@ -15,7 +15,7 @@ from joulemap.ask.scope import Scope
 from joulemap.catalog.sheet import find_region, find_scenario
 from joulemap.domain.default import ALONE, CANDIDATES, find_batches
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName
 from joulemap.domain.settings import WAY_OF, Deployment, Limits, Pay, Price, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.generated.cost import AssumedNumber
@@ -243,9 +243,16 @@ class RankedAnswer(CandidateAnswer):
         return next((row for row in self.rows if row.rank == 1), None)
 
     @property
+    def unranked(self) -> list[Any]:
+        """Configurations with a value that are not ranked, because their hardware can be neither bought nor rented."""
+        raise NotImplementedError
+
+    @property
     def projection(self) -> Any:
         """Best unavailable configuration; None unless it is better than the best available one."""
-        raise NotImplementedError
+        first = next((row for row in self.unranked if not row.is_available), None)
+        ratio = self.compare(first, self.best) if first is not None and self.best is not None else None
+        return first if ratio is not None and ratio >= TIE_RATIO else None
 
     @property
     def ranked(self) -> list[Any]:

@@ -132,7 +132,6 @@ def _multiply(row: RoleDifference, macs: Pair, batches: Pair) -> dict[str, Any]:
     passes = tuple(count / own if unit == "MAC" and own else 0.0 for count, own in sides)
     return {
         "is_shared": row.is_shared,
-        "ways": (row.way_a, row.way_b) if row.way_a != row.way_b else (),
         "counts": tuple(Quantity(one, unit) if one else None for one in counts) if has_count else (),
         "prices": tuple(Quantity(one, per) if one is not None else None for one in (row.price_a_j, row.price_b_j))
         if has_price

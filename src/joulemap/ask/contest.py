@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any, Final, Protocol, TypeVar, get_args
 
 from joulemap.ask.answer import RunAnswer, fetch_tables
+from joulemap.ask.candidate import Candidate
 from joulemap.ask.fact import Change, Facts, Quantity, Win
 from joulemap.ask.scope import Scope, opening_compared
 from joulemap.ask.standing import choose_each, find_own_caveats, list_choosable, list_entries, rank
@@ -26,16 +27,8 @@ TRAFFIC: Final = "memory"
 """Metric of a part, its off-chip bytes, that is none of a whole run."""
 
 
-class Entrant(Protocol):
+class Entrant(Candidate, Protocol):
     """Row of a contest: the value of one chip for one part or model."""
-
-    @property
-    def hardware(self) -> str:
-        """Hardware at its power mode."""
-
-    @property
-    def run_id(self) -> int:
-        """Id of the run."""
 
     @property
     def value(self) -> float | None:

@@ -78,14 +78,6 @@ class CostAnswer(RankedAnswer):
         return [row for row in self.rows if row.status == "ok" and row.is_best_of_hardware]
 
     @property
-    def projection(self) -> CostOption | None:
-        """Cheapest unavailable configuration; None unless it is cheaper than the best available one."""
-        hidden = (row for row in self.unranked if not row.is_available)
-        first = next(hidden, None)
-        is_cheaper = first is not None and self.best is not None and self.read(first) < self.read(self.best)
-        return first if is_cheaper else None
-
-    @property
     def break_even(self) -> BreakEven | None:
         """Requested break-even; None if fewer than two options have a price."""
         return next(iter(self.break_evens), None)

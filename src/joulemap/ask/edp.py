@@ -59,16 +59,6 @@ class EdpAnswer(RunAnswer):
         """Totals of the whole run."""
         return self.totals[0]
 
-    @property
-    def subgraph_cuts(self) -> Table[EdpCut]:
-        """Cuts by subgraph."""
-        return self.cuts.with_rows(row for row in self.cuts if row.level == "subgraph")
-
-    @property
-    def operator_cuts(self) -> Table[EdpCut]:
-        """Cuts by operator."""
-        return self.cuts.with_rows(row for row in self.cuts if row.level == "operator")
-
 
 def find_facts(
     scope: Scope,

@@ -366,8 +366,6 @@ class Term:
     """Energy per unit of work, power, time per unit of work, or rate of each run, if it explains much."""
     passes: tuple[float | None, ...] = ()
     """Counted MACs per MAC of the model, if they are several."""
-    ways: tuple[str, ...] = ()
-    """Ways in which the class of each run serves the role, if unlike most classes."""
     units: tuple[tuple[int | None, int | None, str], ...] = ()
     """Busy units, all units and their name, of each run."""
     is_shared: bool = True
@@ -416,6 +414,11 @@ class Facts:
     facts: tuple[Fact, ...]
     part: str = ""
     """Subgraph that all facts are about; empty for whole runs."""
+
+    @property
+    def is_named(self) -> bool:
+        """True if the user named hardware."""
+        return any(one.is_named for one in self.runs.values())
 
     def of(self, kind: type[Kind]) -> list[Kind]:
         """Return the facts of one type, in their order."""

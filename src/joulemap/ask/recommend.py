@@ -72,10 +72,9 @@ class RecommendAnswer(RankedAnswer):
     violations: Table[Violation]
 
     @property
-    def projection(self) -> RankedConfiguration | None:
-        """Best unavailable configuration; None unless it is better than the best available one."""
-        first = next((row for row in self.rows if row.status == "feasible" and row.rank is None), None)
-        return first if first is not None and (first.objective_ratio or 1.0) * TIE_RATIO <= 1.0 else None
+    def unranked(self) -> list[RankedConfiguration]:
+        """Configurations within the limits without a rank, because their hardware can be neither bought nor rented."""
+        return [row for row in self.select("feasible") if row.rank is None]
 
     @property
     def far(self) -> list[RankedConfiguration]:
@@ -197,8 +196,7 @@ def find_facts(answer: RecommendAnswer) -> Facts:
         ],
     )
     alike = (one for fact in choices for one in (*fact.tied, *fact.equal))
-    unranked = (row.run_id for row in rows if row.status == "feasible" and row.rank is None)
-    beside = (*(one for fact in own for one in fact.runs), *itertools.islice(unranked, 1))
+    beside = (*(one for fact in own for one in fact.runs), *list_ids(answer.unranked[:1]))
     by = ("way", *VARYING) if rows and rows[0].pay == "both" else VARYING
     settings = vary(answer.select("feasible", "infeasible").rows or rows, by)
     return Facts(

@@ -340,7 +340,6 @@ def _fix_hardware(settings: Settings, hardware: Sequence[str | Hardware]) -> Set
         deployment=(),
         scenario="",
         power_budget_w=None,
-        runtime=settings.runtime,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -34,7 +34,7 @@ from joulemap.show.present.cell import (
 from joulemap.show.present.document import Block, Grid
 from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
-from joulemap.show.run import find_conditions, overlaps, prove, prove_parts, title_run, title_runs
+from joulemap.show.run import find_conditions, overlaps, prove_parts, title_run, title_runs
 from joulemap.show.shape import Part, Shape, line
 from joulemap.show.title import bind
 from joulemap.system.group import group
@@ -423,15 +423,6 @@ def _show(energy_fj: int) -> str:
     return show_quantity(energy_fj / FJ_PER_J, "J")
 
 
-def prove_runs(answer: PartAnswer, grid: Grid) -> Iterable[Block]:
-    """Yield the rows of each part, and the check that the parts of each run sum to its energy."""
-    yield attrs.evolve(grid, way="--format json")
-    runs, whole = list_runs(answer), "the subgraph" if answer.subgraph else "the run"
-    for rows in runs:
-        sums = (sum(row.energy_fj for row in rows), rows[0].whole_energy_fj, "fJ")
-        yield prove(PLURALS[answer.by], f"{whole} on {_name(answer, rows)}" if len(runs) > 1 else whole, sums)
-
-
 def choose_parts(answer: PartAnswer, **_: Any) -> Mapping[str, Any]:
     """Return the values of slots in the texts of lines, parts and steps."""
     rows: Rows = answer.rows.rows
@@ -493,7 +484,7 @@ PARTS: Final = Shape(
             columns="*name | *category | *energy_j | *share_fraction | hardware | *run_fraction | largest_action | "
             "largest_action_fraction | common_categories | fusion_pattern",
             lay={"limit": SHOWN_ROWS},
-            make=prove_runs,
+            make=lambda _, grid: attrs.evolve(grid, way="--format json"),
         ),
         Part(
             title="Energy of each {level} by {by}",
@@ -501,7 +492,7 @@ PARTS: Final = Shape(
             columns="*name | *component | *action | *energy_j | *share_fraction | hardware | *run_fraction | "
             "action_count | per | energy_per_action_j | basis | category",
             lay={"limit": SHOWN_ROWS},
-            make=prove_runs,
+            make=lambda _, grid: attrs.evolve(grid, way="--format json"),
         ),
     ),
 )

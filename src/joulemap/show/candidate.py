@@ -164,8 +164,7 @@ def is_best(answer: RankedAnswer) -> Callable[[Any], bool]:
 
 def describe_lost(facts: Facts) -> list[str]:
     """Return lines on named hardware that a missing price leaves out."""
-    is_named = any(one.is_named for one in facts.runs.values())
-    return [describe_caveat(one, facts.runs) for one in facts.of(Caveat) if is_named and one.kind in LOST]
+    return [describe_caveat(one, facts.runs) for one in facts.of(Caveat) if facts.is_named and one.kind in LOST]
 
 
 def describe_unranked(answer: CandidateAnswer, rows: Iterable[Any]) -> list[str]:

@@ -230,15 +230,18 @@ def rank_caveats(facts: Facts) -> list[tuple[Caveat, bool]]:
     margin = math.log(choice.ratio) if choice is not None and choice.ratio and choice.ratio > 1.0 else 0.0
     if choice is None:
         margin = next((one.miss or 0.0 for one in facts.of(Limit)), 0.0)
+
+    def weigh(one: Caveat) -> float:
+        return one.move if choice is None else one.weight
+
     by_kind: dict[str, Caveat] = {}
     for one in facts.of(Caveat):
         known = by_kind.get(one.kind)
-        weight = one.weight if choice is not None else one.move
-        if weight >= LEAST_WEIGHT and (known is None or (one.weight, one.move) > (known.weight, known.move)):
+        if weigh(one) >= LEAST_WEIGHT and (known is None or (one.weight, one.move) > (known.weight, known.move)):
             by_kind[one.kind] = one
     is_close = choice is not None and bool(choice.tied)
-    ranked = sorted(by_kind.values(), key=lambda one: -(one.weight if choice is not None else one.move))
-    heavy = [one for one in ranked if (one.weight if choice is not None else one.move) >= LEAST_MOVE * margin]
+    ranked = sorted(by_kind.values(), key=weigh, reverse=True)
+    heavy = [one for one in ranked if weigh(one) >= LEAST_MOVE * margin]
     return [
         (one, abs(one.bias) >= DECIDING if is_close else one.bias >= 0.0 and one.weight >= margin > 0.0)
         for one in heavy or ranked[:1]

@@ -93,9 +93,6 @@ def choose_steps(answer: CompareAnswer) -> dict[str, Any]:
         goal = answer.available[0]
         winner, rival = goal.hardware, next(iter(goal.rivals), goal.runner_up or others[0].hardware)
         is_close = bool(goal.rivals) and metric != "memory" and answer.scope.can_flip(rival, winner)
-    values = {row.hardware: getattr(row, METRIC[metric].column, None) for row in answer.answered}
-    if not answer.varying and rival in values and values[rival] == values.get(winner):
-        steps = STEPS_OF_ONE  # two equal runs have no difference to explain and no order to flip
     return {
         "steps": steps,
         "row": best,

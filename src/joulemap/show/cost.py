@@ -142,8 +142,7 @@ def spell_count(value: float) -> str:
 
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: the other way of paying, the break-even, and named hardware that is left out."""
-    is_named = any(one.is_named for one in facts.runs.values())
-    beyond = describe_beyond(facts) if is_named else []
+    beyond = describe_beyond(facts) if facts.is_named else []
     return [*describe_lost(facts), *_compare_prices(facts), *EVEN.tell(facts), *beyond]
 
 

@@ -34,6 +34,7 @@ from joulemap.show.run_name import name_all
 from joulemap.show.shape import Part, Shape
 from joulemap.show.sheet import Sheet
 from joulemap.show.title import Title
+from joulemap.system.group import group
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 LEAST_WORK: Final = 0.005
@@ -61,8 +62,7 @@ ALL: Final = Template("all {count} chips")
 NOUNS: Final = {"energy": "energy", "latency": "time"}
 CLAUSE: Final = Template("{span} % {direction} {noun}")
 SAME: Final = Template("the same {noun}")
-MIXED: Final = Template("{low} to {high} % {noun}")
-"""Changes in one direction, none, and changes in both directions."""
+"""Changes in one direction, and none."""
 
 SURE: Final = {True: "significant", False: "not significant", None: "not all significant"}
 """True if all changes are significant, False if none is -> words."""
@@ -181,7 +181,7 @@ def _describe_metric(metric: str, changes: Sequence[Change]) -> str:
     if low == high == 0.0:
         return SAME(noun=noun)
     if low < 0.0 < high:
-        return MIXED(noun=noun, low=_show_percent(low, has_sign=True), high=_show_percent(high, has_sign=True))
+        return f"{show_ends(low, high)} {noun}"
     ends = [_show_percent(one) for one in sorted((low, high), key=abs)]
     return CLAUSE(noun=noun, span=show_span(*ends), direction="more" if high > 0.0 else "less")
 
@@ -216,24 +216,22 @@ def _describe_terms(facts: Facts) -> Iterator[str]:
     """Yield lines on the first chip: the work of both versions, and its energy and time per unit; and the subgraphs
     behind the change by their origin.
     """
-    terms = facts.of(Term)
-    own = [one for one in terms if one.runs == terms[0].runs]
-    for one in (term for term in own if term.level == "work"):
-        macs, chip = [each.value for each in one.counts if each is not None], name_all(facts.runs, one.runs[1:])[0]
-        ratios = {each.metric: 1.0 + _read(each, "fraction") for each in facts.of(Change) if each.runs == one.runs}
-        work = macs[1] / macs[0] if macs[0] else 0.0
-        if abs(work - 1.0) >= LEAST_WORK and work:
-            per = {name: ratios[metric] / work for name, metric in (("energy", "energy"), ("time", "latency"))}
-            yield WORK(macs=macs[1], own_macs=macs[0], work=work, chip=chip, **per)
-    parts = [
-        ORIGIN(count=one.total, name=one.name, amount=show_signed(one.difference.value, one.difference.unit))
-        for one in own
-        if one.level == "origin"
-    ]
-    for one in (term for term in own if term.level == "subgraph" and parts):
-        difference = show_signed(one.difference.value, one.difference.unit)
-        chip = name_all(facts.runs, one.runs[1:])[0]
-        yield ORIGINS(chip=chip, parts=parts, part=one.name, difference=difference, alike=one.alike or None)
+    pair = next((one.runs for one in facts.of(Term)), None)
+    if pair is None:
+        return
+    levels = group((one for one in facts.of(Term) if one.runs == pair), lambda one: one.level)
+    (chip,) = name_all(facts.runs, pair[1:])
+    ratios = {one.metric: 1.0 + _read(one, "fraction") for one in facts.of(Change) if one.runs == pair}
+    for one in levels.get("work", ()):
+        own, macs = (each.value if each is not None else 0.0 for each in one.counts)
+        work = macs / own if own else 0.0
+        if work and abs(work - 1.0) >= LEAST_WORK:
+            per = {"energy": ratios["energy"] / work, "time": ratios["latency"] / work}
+            yield WORK(macs=macs, own_macs=own, work=work, chip=chip, **per)
+    shown = {one: show_signed(one.difference.value, one.difference.unit) for some in levels.values() for one in some}
+    parts = [ORIGIN(count=one.total, name=one.name, amount=shown[one]) for one in levels.get("origin", ())]
+    for one in levels.get("subgraph", ()) if parts else ():
+        yield ORIGINS(chip=chip, parts=parts, part=one.name, difference=shown[one], alike=one.alike or None)
 
 
 def describe_shared(facts: Facts) -> str:

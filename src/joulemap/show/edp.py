@@ -150,11 +150,6 @@ EDP: Final = Shape(
             ),
         ),
         Part(
-            title="Concentration by {by}",
-            table="{by}_cuts",
-            columns="cut_fraction | {by}s top_count | reached_fraction | last {by} last",
-        ),
-        Part(
             title="By fusion pattern",
             table="patterns",
             columns="fusion_pattern | share_fraction | energy_j | latency_s | subgraph_count | operator_count | "

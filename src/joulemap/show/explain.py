@@ -21,7 +21,7 @@ from joulemap.show.present.document import Lines
 from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.run import find_conditions, title_runs
 from joulemap.show.shape import Part, Shape
-from joulemap.show.term import CLASS_NOTE, describe_difference, describe_ranges, list_reasons, list_ways
+from joulemap.show.term import CLASS_NOTE, describe_difference, describe_ranges, list_reasons
 from joulemap.show.title import Title, bind
 
 ABOUT: Final = Template("{quantity} of {a} (A) and {b} (B)")
@@ -87,7 +87,6 @@ def choose(
         "alone": "" if is_memory else table,  # its columns say what it is, and the notes that it is exact
         "is_alone": not is_memory,
         "has_reasons": by in ("category", "purpose") or is_memory,  # other divisions are the reasons
-        "notes": list_ways(answer.facts),
         "spent": METRIC["energy" if is_memory else metric].label.capitalize(),
         "quantity": quantity.capitalize(),
         "mostly": "largest_action " if metric == "energy" else "",

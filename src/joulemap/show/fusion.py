@@ -10,17 +10,16 @@ import attrs
 from joulemap.ask.fact import Change, Facts, Quantity, Term, Value
 from joulemap.ask.fusion import FusionAnswer
 from joulemap.domain.settings import FusionDivision
-from joulemap.domain.table import Table
 from joulemap.generated.fusion import FusionTotal
 from joulemap.physics.record.runtime import RUNTIME, USUAL_RUNTIME
 from joulemap.show.choice import MOST_WHY
 from joulemap.show.layout import lay_facts
 from joulemap.show.part import describe_ranges
 from joulemap.show.present.cell import show_quantity, show_signed
-from joulemap.show.present.document import Block, Grid
+from joulemap.show.present.document import Grid
 from joulemap.show.present.picture import Picture, PictureKind
 from joulemap.show.present.template import Template
-from joulemap.show.run import prove, title_run
+from joulemap.show.run import title_run
 from joulemap.show.run_name import name_run
 from joulemap.show.shape import Part, Shape
 from joulemap.system.group import group
@@ -240,17 +239,6 @@ def lay_run(answer: FusionAnswer, _: Any) -> Grid:
     return attrs.evolve(drawn, pictures=(Picture(kind=kind, is_gain=True, after=SAVED_SHARE, rows=(*marks, ())),))
 
 
-def prove_savings(answer: FusionAnswer, rows: Table[Any], _limit: int, *, csv: str, **_: Any) -> Iterable[Block]:
-    """Return the check that the rows sum to the run, fused and separate."""
-    units = {"energy_fj": "fJ", "latency_fs": "fs", "dram_bytes": "B off chip"}
-    sums = [
-        (int(sum(getattr(row, name) for row in rows)), int(getattr(answer.total, name)), f"{unit} {side}")
-        for unit_name, unit in units.items()
-        for name, side in ((unit_name, "fused"), (f"separate_{unit_name}", "separate"))
-    ]
-    return (prove(csv, "the run", *sums),)
-
-
 FUSION: Final = Shape(
     first=describe_saving,
     why=list_reasons,
@@ -282,7 +270,6 @@ FUSION: Final = Shape(
             for by, columns in COLUMNS.items()
         ),
         Part(title="{head}", table="totals", make=lay_run),
-        Part(title="Sums", table="{by}s", draw=prove_savings),
     ),
 )
 

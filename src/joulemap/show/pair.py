@@ -218,11 +218,6 @@ def _name_term(row: MetricTerm) -> str:
     return TERM_NAMES.get(row.term, row.term)
 
 
-def draw_sides(answer: ExplainAnswer, drawn: Grid) -> Grid:
-    """Return the grid with its sides named."""
-    return label_sides(answer, drawn)
-
-
 def name_largest(answer: ExplainAnswer) -> Mapping[str, Any]:
     """Return the cells on the largest action of a subgraph: the role that it has."""
     nouns = {
@@ -296,7 +291,7 @@ DIVISIONS: Final = (
         table="roles",
         rows="roles",
         columns="role | *energy_a_j | *energy_b_j | *difference_j | {share}*count_a | *count_b | "
-        "*price_a_j | *price_b_j | by_count_fj | by_price_fj | actions_a | actions_b",
+        "*price_a_j | *price_b_j | by_count_fj | by_price_fj | actions_a | actions_b | way_a? | way_b?",
         lay={
             "noun": "roles",
             "pictures": "difference_j",
@@ -360,7 +355,7 @@ DIVISIONS: Final = (
             **{name: _show_exact(name, "s") for name in ("latency_a_fs", "latency_b_fs")},
         },
         cells=name_largest,
-        make=draw_sides,
+        make=label_sides,
         is_long=True,
     ),
     Part(
@@ -368,7 +363,7 @@ DIVISIONS: Final = (
         table="traffic",
         columns="component | bytes_a | bytes_b | difference_bytes | energy_a_j | energy_b_j",
         lay={"noun": "memories", "pictures": "difference_bytes", "component": ACTION},
-        make=draw_sides,
+        make=label_sides,
         is_long=True,
     ),
 )

@@ -128,9 +128,13 @@ def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: what makes the difference, named hardware that a missing price leaves out, or that would be
     on the front.
     """
-    is_named = any(one.is_named for one in facts.runs.values())
     rates = [_describe_rates(one, facts) for one in facts.of(Term) if one.level == "work"]
-    return [*describe_causes(facts)[:1], *rates, *describe_lost(facts), *(describe_beyond(facts) if is_named else [])]
+    return [
+        *describe_causes(facts)[:1],
+        *rates,
+        *describe_lost(facts),
+        *(describe_beyond(facts) if facts.is_named else []),
+    ]
 
 
 def _describe_rates(term: Term, facts: Facts) -> str:

@@ -319,11 +319,10 @@ def list_steps(answer: RecommendAnswer, repeated: Sequence[str]) -> list[list[st
 
 def list_notes(answer: RecommendAnswer) -> list[str]:
     """Return notes on what was tried, and on hardware that is not ranked or has no result."""
-    unranked = (row for row in answer.select("feasible") if row.rank is None)
     refused = describe_unsupported(answer.scope.refused_runs)
     return [
         TRIED(configurations=CONFIGURATIONS(count=len(answer.rows)), chips=len({*map(find_chip, answer.rows)})),
-        *describe_unranked(answer, unranked),
+        *describe_unranked(answer, answer.unranked),
         *([refused] if refused else []),
     ]
 

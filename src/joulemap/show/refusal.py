@@ -33,10 +33,9 @@ ENCLOSED: Final = {"precision": Template("{hardware} has no {precision} (it has 
 
 LEFT_OUT: Final = Template("Left out: {reasons}")
 REFUSED: Final = Template("{count:n unsupported configuration}[ of {chips:n chip}] ({example}{reasons})")
-BEYOND: Final = Template("{count:n chip} without a power mode within {budget} ({example}{first})")
+BEYOND: Final = Template("1 chip without a power mode within {budget} ({first})")
 REFUSED_COUNT: Final = Template("{count:n unsupported configuration}[ of {names:list}]")
 BEYOND_COUNT: Final = Template("{count:n chip} above {budget}")
-EXAMPLE: Final = "for example, "
 REASON: Final = Template("{hardware}: {reason}")
 
 NOTE: Final = Template("left out: {reason}")
@@ -80,35 +79,28 @@ def describe_unsupported(refusals: Sequence[Refusal]) -> str:
     return REFUSED(
         count=count,
         chips=chips if 0 < chips < count else None,
-        example="" if has_all else EXAMPLE,
+        example="" if has_all else "for example, ",
         reasons="; ".join(describe_refusal(one, SHORT if len(shown) > 1 else None) for one in shown),
     )
 
 
-def describe_left_out(refusals: Sequence[Refusal], budget: str = "") -> str:
-    """Return a line on what was left out, with one reason of each kind; empty if nothing was."""
-    beyond = list_beyond(refusals)
-    parts = [describe_unsupported(refusals), *list_miscalibrated(refusals)]
-    if beyond:
-        first = REASON(hardware=_name(beyond[0]), reason=beyond[0].reason)
-        parts.append(BEYOND(count=len(beyond), budget=budget, example=EXAMPLE if len(beyond) > 1 else "", first=first))
-    told = "; ".join(filter(None, parts))
-    return LEFT_OUT(reasons=told) if told else ""
-
-
 def count_left_out(refusals: Sequence[Refusal], budget: str = "") -> str:
     """Return a line with the counts of what was left out, for an answer whose notes have the reasons; few reasons are
-    stated, and few chips are named.
+    stated, and few chips are named. It is empty if nothing was left out.
     """
     refused, beyond = list_refused(refusals), list_beyond(refusals)
     if len(refused) + len(beyond) <= MOST_REASONS and len(beyond) <= 1:
-        return describe_left_out(refusals, budget)
-    chips = list(dict.fromkeys(_mark(chip, one) for one in refused for chip in one.hardware))
-    count = sum(len(one.runs) for one in refused)
-    parts = [REFUSED_COUNT(count=count, names=chips if len(chips) <= MOST_NAMED else [])] if refused else []
-    parts += list_miscalibrated(refusals)
-    parts += [BEYOND_COUNT(count=len(beyond), budget=budget)] if beyond else []
-    return LEFT_OUT(reasons="; ".join(parts))
+        firsts = [REASON(hardware=_name(one), reason=one.reason) for one in beyond]
+        parts = [describe_unsupported(refusals), *list_miscalibrated(refusals)]
+        parts += [BEYOND(budget=budget, first=one) for one in firsts]
+    else:
+        chips = list(dict.fromkeys(_mark(chip, one) for one in refused for chip in one.hardware))
+        count = sum(len(one.runs) for one in refused)
+        parts = [REFUSED_COUNT(count=count, names=chips if len(chips) <= MOST_NAMED else [])] if refused else []
+        parts += list_miscalibrated(refusals)
+        parts += [BEYOND_COUNT(count=len(beyond), budget=budget)] if beyond else []
+    told = "; ".join(filter(None, parts))
+    return LEFT_OUT(reasons=told) if told else ""
 
 
 def list_refusal_notes(refusals: Sequence[Refusal]) -> list[str]:

@@ -81,19 +81,18 @@ class Line:
     """Text on facts: one line per fact of the first selector, or with `each` one line on all of them.
 
     Further selectors add the values of their first fact of the same run and metric; `share time as time` adds those of
-    any metric to slots such as `time_share`. `text` may map a tag of the fact to a text, `more` returns further values
-    of a fact, and `among` chooses some of the facts.
+    any metric to slots such as `time_share`. `text` may map a tag of the fact to a text, and `more` returns further
+    values of a fact.
     """
 
     text: Mapping[str, Template]
     selectors: tuple[str, ...]
     each: Template | None = None
     more: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
-    among: slice = slice(None)
 
     def tell(self, facts: Facts, **values: Any) -> Iterator[str]:
         """Yield the lines; none without a fact. `values` fill the slots that facts leave."""
-        found = select(facts, self.selectors[0])[self.among]
+        found = select(facts, self.selectors[0])
         choices, entries = facts.of(Choice), facts.of(Entry)
         several = {"own": name_run(facts.runs[entries[0].runs[0]])} if choices and entries else {}
         several["per"] = choices[0].per if choices else INFERENCE

@@ -116,14 +116,9 @@ def list_reasons(facts: Facts) -> list[str]:
     falls = [describe_fall(one, facts.runs) for one in facts.of(Change)]
     limits = [describe_limit(one, facts.runs) for one in facts.of(Limit)]
     names = WHY if all(not one.model for one in decided) else WHY[:1]
-    turns = list_turns(facts, names=names, settings=_find_settings(decided, facts.runs))
+    first = tuple(filter(None, (decided[0].model, *facts.runs[decided[0].runs[0]].settings)))
+    turns = list_turns(facts, names=names, settings=first)
     return [*limits, *beyond[:1], *turns, *falls]
-
-
-def _find_settings(choices: Sequence[Choice], runs: Mapping[int, Subject]) -> tuple[str, ...] | None:
-    """Return the model and settings of the first choice, as turns name them; None without a choice."""
-    first = next(iter(choices), None)
-    return None if first is None else tuple(filter(None, (first.model, *runs[first.runs[0]].settings)))
 
 
 def describe_limit(limit: Limit, runs: Mapping[int, Subject]) -> str:

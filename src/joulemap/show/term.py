@@ -57,7 +57,6 @@ PLURAL: Final = ("registers", "links", "unattributed losses", "kernel launches")
 """Nouns of roles that are no plurals, and of categories that are."""
 
 SIDE: Final = Template("{amount} on {name}[ ({units})]")
-WAY: Final = Template("{noun} {way} on {name}")
 TIMES: Final = Template("{count} x {price}")
 DURING: Final = Template("{price} for {count}")
 AT_RATE: Final = Template("{count} at {price}")
@@ -223,17 +222,6 @@ def _describe_side(term: Term, side: int, name: str) -> str:
     price = term.prices[side] if term.prices else None
     text = _multiply(term, side, count, price) or show_middle(amount)
     return SIDE(amount=text, name=name, units=show_units(*term.units[side]) if term.units else "")
-
-
-def list_ways(facts: Facts) -> list[str]:
-    """Return notes on how the class of each run serves the roles that differ, if unlike most classes."""
-    return [
-        WAY(noun=_name_cause(term), way=way, name=name_run(facts.runs[run_id]))
-        for term in find_causes(facts)
-        if term.ways and term.share and abs(term.share) >= SMALL
-        for way, run_id in zip(term.ways, term.runs, strict=True)
-        if way
-    ]
 
 
 def _multiply(term: Term, side: int, count: Quantity | None, price: Quantity | None) -> str:

@@ -123,13 +123,13 @@ def describe_left(done: float, total: float | None, left_s: float | None, elapse
 
 
 @contextlib.contextmanager
-def watching(text: str = "writing") -> Iterator[Callable[[str], None]]:
+def watching() -> Iterator[Callable[[str], None]]:
     """Yield a function that shows an activity on stderr until the end of the block; without a terminal, nothing."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda _text: None
         return
     bar = Bar()
-    bar.open(text)
+    bar.open("writing")
     try:
         yield bar.say
     finally:

@@ -111,7 +111,7 @@ def _draw_labels(canvas: Canvas, sketch: Chart, x: Scale, y: Scale, colours: dic
 
 
 def _weigh(cell: str) -> int:
-    """Return how bad it is to draw a label over a cell, or beside it: letters are worse than lines, lines than points."""
+    """Return how bad it is to draw a label over a cell or beside it: letters are worse than lines, points the best."""
     return len(LABELLED) * cell.isalnum() + (cell not in EMPTY) + (cell > BRAILLE)
 
 
