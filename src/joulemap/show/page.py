@@ -37,7 +37,7 @@ Drawings: TypeAlias = "tuple[Drawing, ...]"
 STORED: Final = ("query", "db")
 """Commands about stored runs."""
 
-PICTURE_ROWS: Final = 8
+PICTURE_ROWS: Final = 6
 """Lines of the chart of a first screen, without its axes."""
 
 NO_TEXTS: Final[Mapping[str, str]] = {}

@@ -130,8 +130,7 @@ def list_reasons(facts: Facts) -> list[str]:
     """
     rates = [_describe_rates(one, facts) for one in facts.of(Term) if one.level == "work"]
     return [
-        *describe_causes(facts)[:1],
-        *rates,
+        *(describe_causes(facts) or rates)[:1],
         *describe_lost(facts),
         *(describe_beyond(facts) if facts.is_named else []),
     ]

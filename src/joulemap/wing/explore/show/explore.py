@@ -92,7 +92,7 @@ GAIN: Final[Mapping[bool, Template]] = {
 LOSS: Final = Template("{ratio:x} the {noun}")
 MANY_TIED: Final = Template("{count:n other|others} may be as good")
 FRONT: Final = Template("{front:#} of {points:n design} are on the Pareto front of {objectives:and}.")
-ALONE: Final = Template("{design} has {values:and}.")
+ALONE: Final = Template("{design} is the only design: {values:and}.")
 VALUE: Final = Template("{noun} {value}")
 OBJECTIVES: Final[Mapping[str, str]] = {"edp": "EDP"}
 """Objective -> its name in a sentence, if that differs."""
