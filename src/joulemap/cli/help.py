@@ -131,7 +131,7 @@ def _show_default(parameter: Any, context: typer.Context) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else "" if value is None else str(value)
 
 
-def write_help(command: Any, context: typer.Context, formatter: Any, *, is_whole: bool = False) -> None:
+def write_help(command: Any, context: typer.Context, formatter: Any, *, is_whole: bool) -> None:
     """Write the help of a command.
 
     Unless `is_whole`, it has the first paragraphs and examples, and no advanced options.

@@ -118,7 +118,7 @@ def list_start() -> Mapping[str, str]:
     return {question: line for one in find_commands().values() for question, line in one.start.items()}
 
 
-def write_overview(context: typer.Context, formatter: Any, *, is_whole: bool = False) -> None:
+def write_overview(context: typer.Context, formatter: Any, *, is_whole: bool) -> None:
     """Write the help of `joulemap`: what it is, what to type first, and the commands by group.
 
     Unless `is_whole`, it fits a screen: without merged and advanced commands, options and exit codes.

@@ -19,30 +19,33 @@ from joulemap.cli.voice import voice
 from joulemap.system.name import split_names
 from joulemap.system.wing import find_parts
 
+PORT: Final = "report_options"
+"""Port at which wings register the options of their chapters."""
+
 CHAPTERS: Final = "Chapters"
 """Help panel with the options of optional chapters."""
 
 
-def join_records(port: str) -> type:
-    """Return a record with the fields of all records that wings register at a port, in their order."""
+def join_records() -> type:
+    """Return a record with the fields of all records that wings register at `PORT`, in their order."""
     fields = {}
-    for record in find_parts(port):
+    for record in find_parts(PORT):
         hints = get_type_hints(record, include_extras=True)
         for field in attrs.fields(record):
             fields[field.name] = attrs.field(default=field.default, metadata=field.metadata, type=hints[field.name])
     return attrs.make_class("JoinedOptions", fields, frozen=True, kw_only=True, class_body={"panel": CHAPTERS})
 
 
-def split_records(port: str, joined: object) -> Iterator[Any]:
-    """Yield the records that wings register at a port, with values from a record of `join_records`."""
-    for record in find_parts(port):
+def split_records(joined: object) -> Iterator[Any]:
+    """Yield the records that wings register at `PORT`, with values from a record of `join_records`."""
+    for record in find_parts(PORT):
         yield record(**{field.name: getattr(joined, field.name) for field in attrs.fields(record)})
 
 
 if TYPE_CHECKING:
     ReportOptions = object
 else:
-    ReportOptions = join_records("report_options")
+    ReportOptions = join_records()
 
 
 @command
@@ -83,7 +86,7 @@ def report(
     from joulemap.system.file import check_output
 
     check_suffix(output, ".html", "a page")
-    wanted = {one.chapter: one for one in split_records("report_options", parts)}
+    wanted = {one.chapter: one for one in split_records(parts)}
     asked = {name: question for name, one in wanted.items() if (question := one.ask()) is not None}
     check_output(output, (database.db,), force=force)
     if output.is_file() and not force:

@@ -7,7 +7,7 @@ from joulemap.cli.option.hardware import NamedHardwareOptions
 from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Check, Limit, Model, RunOptions
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.value import read_fractions
+from joulemap.cli.value import read_grades
 
 
 @command
@@ -55,7 +55,7 @@ def utilization(
         min_compute_fraction=min_compute,
         max_bandwidth_fraction=max_bandwidth,
         max_idle_fraction=max_idle,
-        grades=read_fractions("--grades", grades),
+        grades=read_grades(grades),
         has_advice=advice,
         is_pairing=pairing,
     )

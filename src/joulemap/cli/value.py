@@ -76,12 +76,12 @@ def read_as(record: type[Record], options: object, **given: Any) -> Record:
     return record(**given)
 
 
-def read_fractions(option: str, text: str) -> tuple[float, ...]:
-    """Return the numbers of a list such as `0.7,0.5`; UsageError names the option."""
+def read_grades(text: str) -> tuple[float, ...]:
+    """Return the numbers of `--grades`, a list such as `0.7,0.5`; UsageError for any other text."""
     try:
         return tuple(read_real(part) for part in split_names(text))
     except ValueError:
-        raise UsageError(f"{option}: {text!r} is not a list of numbers; write 0.7,0.5,0.3,0.1") from None
+        raise UsageError(f"--grades: {text!r} is not a list of numbers; write 0.7,0.5,0.3,0.1") from None
 
 
 def read_counts(option: str, text: str) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from joulemap.physics import Edge, Workload, WorkloadKey, allocate
 from joulemap.system import ModelError, Reading, frozen
 from joulemap.trace.formula import Cost
 from joulemap.wing.file.assembly import ATTENTIONS, INDICES, Assembly
-from joulemap.wing.file.call import RULES, AtenCall, find_call
+from joulemap.wing.file.call import RULES, AtenCall
 from joulemap.wing.file.graph import Program
 from joulemap.wing.file.lite_call import LITE_RULES
 from joulemap.wing.file.value import Node, Value, list_present
@@ -139,6 +139,18 @@ EVERY: Final = {**RULES, **LITE_RULES}
 """Operator of ONNX or TFLite -> rule of its ATen call; no name occurs in both formats."""
 
 
+def find_call(node: Node) -> AtenCall | None:
+    """Return the ATen call of a node; None if it does not change its input, or is counted in another way.
+
+    Raise ModelError for an operator without a rule.
+    """
+    if node.op in ATTENTIONS or node.op in CELLS:
+        return None
+    if node.op not in EVERY:
+        raise ModelError(f"{node.op} {node.name!r} has no formula")
+    return EVERY[node.op](node)
+
+
 def assemble(program: Program, name: str, key: WorkloadKey, batch: int, notes: tuple[str, ...]) -> Workload:
     """Return the workload of a graph, before fusion; ModelError for an operator that has no formula."""
     made = Assembly()
@@ -148,7 +160,7 @@ def assemble(program: Program, name: str, key: WorkloadKey, batch: int, notes: t
         calls: list[tuple[Node, AtenCall | None]] = []
         for node in program.nodes:
             reading.part = node
-            calls.append((node, None if node.op in ATTENTIONS or node.op in CELLS else find_call(node, EVERY)))
+            calls.append((node, find_call(node)))
         paths = [find_path(node) for node, _ in calls]
         pairs = zip(paths, calls, strict=True)
         alone = Counter(path for path, (node, call) in pairs if call is None or not call.is_view)

@@ -303,14 +303,3 @@ RULES: Final[Mapping[str, Rule]] = {
     "BiasGelu": plain("gelu", 0, 1),
 }  # fmt: skip
 """ONNX operator -> rule of its ATen call. Source: operators of ONNX, opsets 7 to 27, and of ONNX Runtime."""
-
-
-def find_call(node: Node, rules: Mapping[str, Rule]) -> AtenCall | None:
-    """Return the ATen call of a node; None if the node does not change its input.
-
-    Raise ModelError for an operator without a rule.
-    """
-    rule = rules.get(node.op)
-    if rule is None:
-        raise ModelError(f"{node.op} {node.name!r} has no formula")
-    return rule(node)

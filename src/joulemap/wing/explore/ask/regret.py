@@ -12,8 +12,8 @@ from joulemap.plan import Source, plan_selected, select_hardware
 from joulemap.system import UnsupportedError, frozen
 from joulemap.wing.explore.design.outcome import OBJECTIVES
 from joulemap.wing.explore.design.question import NO_SHARES, read_bounds, read_shares
-from joulemap.wing.explore.design.regret import ModelWinner, evaluate_all, find_rivals, list_regrets, list_winners
-from joulemap.wing.explore.generated.row import ChipRegret
+from joulemap.wing.explore.design.regret import evaluate_all, find_rivals, list_regrets, list_winners
+from joulemap.wing.explore.generated.row import ChipRegret, WinnerColumns
 
 
 @frozen(kw_only=True)
@@ -26,7 +26,7 @@ class RegretAnswer(Answer):
     models: tuple[str, ...]
     rows: Table[ChipRegret]
     """Chips by ascending regret; those that run all models come first."""
-    winners: Table[ModelWinner]
+    winners: Table[WinnerColumns]
     point_count: int
     """Number of evaluated configurations."""
     points_per_s: float
@@ -62,7 +62,7 @@ def explore_all(
         objective=objective,
         models=names,
         rows=make_table("regret", ChipRegret, list_regrets(best, shares)),
-        winners=make_table("winners", ModelWinner, winners),
+        winners=make_table("winners", WinnerColumns, winners),
         point_count=count,
         points_per_s=count / max(seconds, 1e-9),
     )

@@ -20,7 +20,6 @@ from joulemap.physics import TOLD_APART, Configuration, Evaluator
 from joulemap.physics.total import evaluate_totals
 from joulemap.plan import find_targets, opening_runs, opening_workload, plan_selected, reading, select_hardware
 from joulemap.store import fetch, read_columns
-from joulemap.system import frozen
 from joulemap.wing.explore.design.outcome import Outcomes, find_excess
 from joulemap.wing.explore.generated.row import ChipRegret, WinnerColumns
 
@@ -29,16 +28,6 @@ if TYPE_CHECKING:
     from joulemap.physics.outcome import Asked
     from joulemap.plan import Plan, Source
     from joulemap.wing.explore.design.outcome import Bound, Objective
-
-
-@frozen(kw_only=True)
-class ModelWinner(WinnerColumns):
-    """Best chip of one model, with its configuration."""
-
-    @property
-    def tied(self) -> list[str]:
-        """Statistically tied chips."""
-        return self.alike.split(", ") if self.alike else []
 
 
 Best = dict[str, dict[str, tuple[float, dict[str, Any]]]]
@@ -174,7 +163,7 @@ def find_rivals(
 
 def list_winners(
     best: Best, names: Sequence[str], wanted: Objective, rivals: Mapping[str, Mapping[str, float]]
-) -> list[ModelWinner]:
+) -> list[WinnerColumns]:
     """Return the best chip of each model; `rivals` is the result of `find_rivals`."""
     winners = []
     for name in names:
@@ -184,7 +173,7 @@ def list_winners(
             chances = rivals.get(name, {})
             alike = [chip for _, chip, _ in rest if chances.get(chip, 1.0) < TOLD_APART]
             winners.append(
-                ModelWinner(
+                WinnerColumns(
                     model=name,
                     **{one: value for one, value in configuration.items() if one != "weights"},
                     value=math.exp(wanted.sign * cost),

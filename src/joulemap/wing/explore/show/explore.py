@@ -67,10 +67,6 @@ VOLTAGE: Final = Template("its clock needs another voltage, at which an on-chip 
 PEAK: Final = Template("its peak is {after}, {ratio:x} that of {chip}")
 
 NOT_SURE: Final = "uncertainty unknown: the base chip does not run the models, or its error is not known"
-SHARED: Final = (
-    "designs based on one chip share most of their error, so differences smaller than these intervals can be "
-    "significant"
-)
 VARIED: Final = Template("varied by default: {names:list}; choose with --vary units=16:1024:*2")
 RULE: Final = Template("{text} ({basis})")
 LIKE: Final = "statistically tied with the front (80 %)"
@@ -284,8 +280,6 @@ def list_all_notes(answer: ExploreAnswer) -> Iterator[str]:
         yield VARIED(names=[name_parameter(answer.survey, name) for name in answer.survey.parameters])
     if all(one.value.half_width is None for one in answer.facts.of(Choice)):
         yield NOT_SURE
-    elif len(answer.survey) > 1:
-        yield SHARED
 
 
 def list_bases(answer: ExploreAnswer) -> list[dict[str, str]]:

@@ -65,7 +65,7 @@ def list_reasons(answer: RegretAnswer) -> Iterator[str]:
 
 
 def _format_alike(row: Any) -> str:
-    return TIED(names=row.tied[:NAMED], more=max(len(row.tied) - NAMED, 0) or None)
+    return TIED(names=row.alike.split(", ")[:NAMED], more=max(row.alike_count - NAMED, 0) or None)
 
 
 PAGES: Final = {

@@ -228,7 +228,7 @@ class Offload:
     device: Deployment
     host: Deployment
     way: Way
-    layers: int = attrs.field(validator=attrs.validators.ge(0))
+    layers: int
     """Number of layers on the device."""
     rooms: tuple[Room, Room]
     """Memory of the device and of the host, each sized for the whole model."""

@@ -211,7 +211,7 @@ def _list_formats(checkpoint: Checkpoint) -> Iterator[PackedFormat]:
     yield from (stored for stored in checkpoint.named.values() if stored)
 
 
-def name_format(stored: PackedFormat, method: str = "") -> str:
+def name_format(stored: PackedFormat, method: str) -> str:
     """Return the name of a checkpoint's format, as `--weight-precision` takes it."""
     down, along = stored.block
     if stored.is_flat:

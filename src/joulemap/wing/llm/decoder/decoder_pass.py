@@ -16,7 +16,7 @@ of one count belong to the engine (`serving.chip`); counts belong to one device'
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -36,20 +36,25 @@ CACHES: Final = ("bf16", "fp16", "fp8", "int8")
 """Precisions at which the KV cache may be stored, whatever the precision of the run."""
 
 
+def _none() -> Any:
+    """Return the field of a number of tokens that is 0 by default."""
+    return attrs.field(default=0, metadata={"least": 0})
+
+
 @frozen(kw_only=True)
 class DecoderPass:
     """One pass of a model: prefill, decode, or both. Its fields are the arguments of its name, in this order."""
 
     tokens: int = 1
     """New tokens of each sequence."""
-    cached: int = attrs.field(default=0, metadata={"least": 0})
+    cached: int = _none()
     """Tokens of each sequence already in the KV cache."""
     logits: str = attrs.field(default="last", metadata={"choices": ("last", "all", "none")})
     """Logits to compute: `last` for each sequence's last token, `all`, or `none` for a pipeline stage before the last.
     """
-    chunk: int = attrs.field(default=0, metadata={"least": 0})
+    chunk: int = _none()
     """Tokens of an additional prompt chunk of one sequence in the same pass."""
-    chunk_cached: int = attrs.field(default=0, metadata={"least": 0})
+    chunk_cached: int = _none()
     """Tokens of the chunk's prompt already in the KV cache."""
     devices: int = 1
     """Tensor-parallel devices, which divide heads, inner columns and the vocabulary."""

@@ -295,9 +295,7 @@ def _find_most(counts: NDArray[np.float64], step_s: NDArray[np.float64], most_s:
     return float(np.interp(most_s, step_s[index - 1 : index + 1], counts[index - 1 : index + 1]))
 
 
-def count_prompts(
-    deployment: Deployment, prompt_tokens: float, cached_tokens: float = 0.0, draft: Draft = NO_DRAFT
-) -> Throughput:
+def count_prompts(deployment: Deployment, prompt_tokens: float, cached_tokens: float, draft: Draft) -> Throughput:
     """Return the prefill throughput of a server with prompts always waiting; some of their tokens are cached."""
     many = max(1.0, deployment.stack.step_tokens // (prompt_tokens - cached_tokens))
     passes, times = prefill(many, prompt_tokens, cached_tokens, deployment.stack.step_tokens)
@@ -305,9 +303,7 @@ def count_prompts(
     return Throughput(per_s=many / float(cost.seconds @ times), joules=float(cost.joules @ times) / many)
 
 
-def count_answers(
-    deployment: Deployment, prompt_tokens: float, output_tokens: float, draft: Draft = NO_DRAFT
-) -> Throughput:
+def count_answers(deployment: Deployment, prompt_tokens: float, output_tokens: float, draft: Draft) -> Throughput:
     """Return the decode throughput of a server, after the first token, with a full KV cache."""
     gain = draft.accepted_tokens
     steps = max(1.0, (output_tokens - 1.0) / gain)
