@@ -14,7 +14,7 @@ from joulemap.domain.table import Table
 from joulemap.generated.analyze import CategoryShare, OperatorShare, SubgraphRoof, SubgraphShare
 from joulemap.generated.breakdown import PartAction, PartCategory
 from joulemap.generated.report import EnergyLeaf
-from joulemap.show.layout import fill_cells, lay_across, lay_lines
+from joulemap.show.layout import fill_cells, lay_lines
 from joulemap.show.page import Drawings, Figures, lay_rows, sketch, tell_left_out
 from joulemap.show.part import describe_parts, describe_ranges
 from joulemap.show.present.category import OVERHEAD, name_category
@@ -94,6 +94,14 @@ ON_HARDWARE: Final = Template("on {hardware:list}")
 OF_SUBGRAPH: Final = Template("subgraph {subgraph}")
 INSIDE_TABLE: Final = Template("Energy of {subgraph} by {by}[, {model}]")
 PARTS_TABLE: Final = Template("Largest {level}s[, {model}]")
+
+INSIDE: Final = {
+    "categories": "*category | *energy_j | *share_fraction | hardware | *run_fraction | largest_action | "
+    "largest_action_fraction | common_categories | fusion_pattern",
+    "actions": "*component | *action | *energy_j | *share_fraction | hardware | *run_fraction | action_count | per | "
+    "energy_per_action_j | basis | category",
+}
+"""Table of parts -> its columns after the name."""
 
 SHOWN_ROWS: Final = 200
 """Maximum rows in the detailed table for display; machine formats contain all rows."""
@@ -382,7 +390,7 @@ def lay_inside(answer: PartAnswer, runs: Sequence[Rows], limit: int) -> Grid:
     ]
     names = [_name(answer, rows) for rows in runs]
     headings = (answer.by, *names, *(["share"] if is_single else []))
-    drawn = lay_across(headings, lines, len(lines), "", names)
+    drawn = Grid(headings=headings, rows=tuple(lines), keep=tuple(names))
     return drawn.out_of(len(ordered), limit, PLURALS[answer.by])
 
 
@@ -407,7 +415,8 @@ def lay_parts(answer: PartAnswer, runs: Sequence[Rows], limit: int) -> Grid:
         lines.append((first.name, *cells, first.fusion_pattern if answer.level == "subgraph" else first.kind))
     names = ["energy", "run share", "largest share"] if is_single else [_name(answer, rows) for rows in runs]
     headings = (answer.level, *names, KINDS[answer.level])
-    return lay_across(headings, lines, len(parts), f"{answer.level}s", names)
+    drawn = Grid(headings=headings, rows=tuple(lines), keep=tuple(names))
+    return drawn.out_of(len(parts), limit, f"{answer.level}s")
 
 
 def _show(energy_fj: int) -> str:
@@ -469,21 +478,15 @@ PARTS: Final = Shape(
     ),
     parts=(
         Part(title="{head}", table="rows", divide=list_models, draw=lay_model, is_tight=True),
-        Part(
-            title="Energy of each {level} by {by}",
-            table="categories",
-            columns="*name | *category | *energy_j | *share_fraction | hardware | *run_fraction | largest_action | "
-            "largest_action_fraction | common_categories | fusion_pattern",
-            lay={"limit": SHOWN_ROWS},
-            make=lambda _, grid: attrs.evolve(grid, way="--format json"),
-        ),
-        Part(
-            title="Energy of each {level} by {by}",
-            table="actions",
-            columns="*name | *component | *action | *energy_j | *share_fraction | hardware | *run_fraction | "
-            "action_count | per | energy_per_action_j | basis | category",
-            lay={"limit": SHOWN_ROWS},
-            make=lambda _, grid: attrs.evolve(grid, way="--format json"),
+        *(
+            Part(
+                title="Energy of each {level} by {by}",
+                table=table,
+                columns=f"*name | {columns}",
+                lay={"limit": SHOWN_ROWS},
+                make=lambda _, grid: attrs.evolve(grid, way="--format json"),
+            )
+            for table, columns in INSIDE.items()
         ),
     ),
 )

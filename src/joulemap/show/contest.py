@@ -35,6 +35,9 @@ BEST, AVAILABLE = ("best", "advantage"), "best available"
 MORE_ON: Final = Template("more on {name}")
 ALIKE: Final = Template("{tied_count} tied")
 
+EXPLAIN: Final = "explain {model} {other} {best} --metric {metric}"
+ANALYZE: Final = "analyze {model} {best} --level subgraph"
+
 SHOWN_HARDWARE: Final = 4
 """Maximum chips that the follow-up command compares by subgraph."""
 
@@ -169,10 +172,7 @@ def choose_parts(answer: ContestAnswer, **_: Any) -> Mapping[str, Any]:
     return {
         "title": title_parts(answer),
         "notes": [COUNTED] if answer.facts.of(Win) else [],
-        "steps": [
-            *(["explain {model} {other} {best} --metric {metric}"] if len(hardware) > 1 else []),
-            *(["analyze {model} {best} --level subgraph"] if hardware and answer.by == "subgraph" else []),
-        ],
+        "dropped": [EXPLAIN] * (len(hardware) < 2) + [ANALYZE] * (not hardware or answer.by != "subgraph"),
         "model": answer.scope.model,
         "metric": answer.metric,
         "best": next(iter(hardware), ""),
@@ -240,6 +240,7 @@ PAGES: Final = {
         choices=choose_parts,
         draw=draw_heatmaps,
         csv="rows",
+        steps=(EXPLAIN, ANALYZE),
         limit=10,
         parts=(
             Part(
