@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -114,11 +115,10 @@ def draw_tree(leaves: Table[EnergyLeaf], subject: str) -> Figure:
     """Return a figure of a run's energy as a tree of categories, actions and subgraphs."""
     from joulemap.show.figure.figure import make_figure
 
-    amounts: dict[str, int] = {}
+    amounts = Counter[str]()
     for leaf in leaves:
-        amounts[leaf.action] = amounts.get(leaf.action, 0) + leaf.energy_fj
-    whole = sum(amounts.values())
-    largest = sorted(amounts.items(), key=lambda item: (-item[1], item[0]))[:NAMED_ACTIONS]
+        amounts[leaf.action] += leaf.energy_fj
+    whole, largest = amounts.total(), amounts.most_common(NAMED_ACTIONS)
     named = [TREE_ACTION(action=action, share=amount / whole) for action, amount in largest if whole]
     caption = TREE_CAPTION(energy=whole / FJ_PER_J, actions=named) if named else ""
     return make_figure("tree", leaves, subject, caption)

@@ -129,23 +129,16 @@ def lay_contests(
         beside = (_name_available(contest, projected),) if has_beside else ()
         cells.append((*head(first), *values, *more, *beside))
     names = tuple(mark_projected(name, projected) for name in hardware)
-    wins, had = (
-        Counter(mark_projected(row.hardware, projected) for contest in contests for row in _list_best(contest, some))
-        for some in ((True, False), (True,))
-    )
+    bests = ([row for row in contest if row.value is not None and row.is_available][:1] for contest in contests)
+    wins = Counter(mark_projected(row.hardware, projected) for own in bests for row in own)
     last = (*BEST[: (1 if show_more is None else 2) * is_several], *((AVAILABLE,) if has_beside else ()))
     return Grid(
         headings=(*heads, *names, *last),
         rows=tuple(cells),
-        keep=(*sorted(names, key=lambda name: (-had[name], -wins[name])), *last),
+        keep=(*sorted(names, key=lambda name: -wins[name]), *last),
         best=frozenset(marked if is_several else ()),
         tied=frozenset(tied if is_several else ()),
     )
-
-
-def _list_best(contest: Sequence[Row], some: Sequence[bool]) -> list[Row]:
-    """Return the first row with a value whose availability is one of `some`; empty without any."""
-    return [row for row in contest if row.value is not None and row.is_available in some][:1]
 
 
 def _name_available(contest: Iterable[Row], projected: frozenset[str]) -> str:
