@@ -367,14 +367,10 @@ def _list_moving(variation: Variation, metric: VariedMetricName) -> list[Evident
             uncertainty_fraction=squares[name] / total if total else None,
         )
         for name, slope in slopes.items()
-        if abs(slope) >= MOVING and not _is_neutral(variation.constants[name])
+        # a factor of all times that no calibration has stated claims nothing
+        if abs(slope) >= MOVING and not (name in SCALED and variation.constants[name].value == 1.0)
     ]
     return sorted(rows, key=lambda row: (-(row.uncertainty_fraction or 0.0), -abs(row.elasticity), row.constant))
-
-
-def _is_neutral(constant: Constant) -> bool:
-    """Return whether a number is a factor of all times that no calibration has stated: it claims nothing."""
-    return constant.name in SCALED and constant.value == 1.0
 
 
 def _find_evidence(variation: Variation) -> Mapping[str, Evidence | None]:
