@@ -78,7 +78,9 @@ def find_facts(
     varied = vary(answered)
     chosen, every = tuple(available), tuple(everything)
     per = "_per_inference" if any(row.goal == "energy_per_inference" for row in chosen) else ""
-    wanted = tuple(dict.fromkeys((_divide(metric, per), f"energy{per}", "latency")))
+    wanted = tuple(
+        dict.fromkeys((f"{metric}{per}" if metric in ("energy", "edp") else metric, f"energy{per}", "latency"))
+    )
     entries = [_enter(row) for row in answered]
     values = {one.runs[0]: one.values for one in entries}
     chips = {run_id: one.hardware for run_id, one in scope.outlines.items()}
@@ -99,10 +101,6 @@ def find_facts(
     ]
     caveats = find_caveats(scope, choices, metric=choices[0].metric if choices else metric)
     return Facts(asked=wanted, runs=runs, facts=(*choices, *beyond, *terms, *entries, *caveats))
-
-
-def _divide(metric: PartMetricName, per: str) -> str:
-    return f"{metric}{per}" if metric in ("energy", "edp") else metric
 
 
 def _enter(row: Comparison) -> Entry:

@@ -89,7 +89,6 @@ class Sensitivity(Varied):
     )
     energy_elasticity: float | None = described("d ln energy / d ln constant: percent per percent")
     latency_elasticity: float | None = described("d ln latency / d ln constant")
-    throughput_elasticity: float | None = described("d ln throughput / d ln constant")
     elasticity: float | None = described("elasticity of the requested metric")
     metric: str = described("requested metric")
     metric_unit: str = described("SI unit of the metric, or USD")
@@ -268,7 +267,7 @@ def _vary(variation: Variation, name: str, metric: VariedMetricName) -> Sensitiv
     )
     slopes: dict[str, tuple[float | None, bool]] = {
         one: (0.0, True) if is_still and one not in BILLED else variation.slope(one, name)
-        for one in dict.fromkeys(("energy", "latency", "throughput", metric))
+        for one in dict.fromkeys(("energy", "latency", metric))
     }
     known = [value for value in (low, base, high) if value is not None]
     is_exact = slopes["energy"][1] and (constant.is_linear or name == LOSS)
@@ -280,7 +279,6 @@ def _vary(variation: Variation, name: str, metric: VariedMetricName) -> Sensitiv
         spread=spread.origin,
         energy_elasticity=slopes["energy"][0],
         latency_elasticity=slopes["latency"][0],
-        throughput_elasticity=slopes["throughput"][0],
         elasticity=slopes[metric][0],
         metric=metric,
         metric_unit=METRIC[metric].unit,
@@ -319,7 +317,6 @@ def find_swings(scope: Scope, rows: Sequence[Sensitivity], metric: MetricName) -
                 basis=row.basis,
                 ends=tuple(Quantity(one, row.shown_unit) for one in row.ends),
                 values=tuple(Quantity(one, unit) for one in row.metrics),
-                share=row.span_fraction,
             )
             for row in own[:MOST_SWINGS]
             if row.span_fraction or row.elasticity
@@ -365,23 +362,15 @@ def _list_moving(variation: Variation, metric: VariedMetricName) -> list[Evident
             **describe_constant(variation.constants[name]),
             method="evaluated",
             elasticity=slope,
-            **_count(known.get(name)),
+            **(attrs.asdict(one) if (one := known.get(name)) else dict.fromkeys(("sources", "boards", "models"))),
             half_width=find_thinness(known.get(name)),
             uncertainty_fraction=squares[name] / total if total else None,
         )
         for name, slope in slopes.items()
-        if abs(slope) >= MOVING and not _is_neutral(variation.constants[name])
+        # a factor of all times that no calibration has stated claims nothing
+        if abs(slope) >= MOVING and not (name in SCALED and variation.constants[name].value == 1.0)
     ]
     return sorted(rows, key=lambda row: (-(row.uncertainty_fraction or 0.0), -abs(row.elasticity), row.constant))
-
-
-def _count(known: Evidence | None) -> dict[str, Any]:
-    return {"sources": None, "boards": None, "models": None} if known is None else attrs.asdict(known)
-
-
-def _is_neutral(constant: Constant) -> bool:
-    """Return whether a number is a factor of all times that no calibration has stated: it claims nothing."""
-    return constant.name in SCALED and constant.value == 1.0
 
 
 def _find_evidence(variation: Variation) -> Mapping[str, Evidence | None]:

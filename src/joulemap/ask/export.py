@@ -84,7 +84,17 @@ def export(
         if scope.refused:
             raise UnsupportedError("; ".join(scope.refusals))
         totals = [fetch(connection, RunTotal, run_id=run_id)[0] for run_id in (ids[0], ids[-1])]
-        subject, base = (_describe(total, import_module(SCOPE).describe_run(total, scope)) for total in totals)
+        subject, base = (
+            Subject(
+                model=total.model,
+                hardware=total.hardware,
+                title=import_module(SCOPE).describe_run(total, scope),
+                energy_fj=total.energy_fj,
+                latency_fs=total.latency_fs,
+                weight_bytes=total.weight_bytes,
+            )
+            for total in totals
+        )
         spans = stream(connection, OperatorSpan, run_id=ids[0])
         if form == "explorer":
             name = f"{METRIC[metric].label} ({METRIC[metric].unit}) of {subject.title}"
@@ -95,17 +105,6 @@ def export(
             samples = _find_samples(connection, ids[0], nodes)
             others = None if against is None else (base, _find_samples(connection, ids[-1], nodes))
             yield write_profile(subject, samples, others)
-
-
-def _describe(total: RunTotal, title: str) -> Subject:
-    return Subject(
-        model=total.model,
-        hardware=total.hardware,
-        title=title,
-        energy_fj=total.energy_fj,
-        latency_fs=total.latency_fs,
-        weight_bytes=total.weight_bytes,
-    )
 
 
 def _find_nodes(model: Model, source: Source) -> tuple[ProgramNode, ...]:

@@ -308,8 +308,6 @@ class Swing:
     """Ends of the constant's range that are possible, lower one first."""
     values: tuple[Quantity, ...]
     """Values of the metric at the ends and in between, lowest first."""
-    share: float | None = None
-    """Width of the range over the value of the run."""
 
 
 @frozen(kw_only=True)

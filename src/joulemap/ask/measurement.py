@@ -81,14 +81,7 @@ def measurement_tables(source: Source) -> Table[ListedTable]:  # noqa: ARG001
 
 def measurements(source: Source, hardware: str = "", model: str = "") -> Table[ListedMeasurement]:
     """Return the measurements on a chip (id or alias) of a model or a kind of operator; "" selects all."""
-    return list_measurements(source, hardware, model)
-
-
-def list_measurements(
-    source: Source, hardware: str = "", model: str = "", origin: str = ""
-) -> Table[ListedMeasurement]:
-    """Return the rows of `measurements` whose source contains the text `origin`."""
-    which = {"hardware": name_measured(source, hardware), "model": name_models(model), "source": origin}
+    which = {"hardware": name_measured(source, hardware), "model": name_models(model), "source": ""}
     with opening_catalogue(source) as connection:
         return find_projected(connection, fetch(connection, ListedMeasurement, **which))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +23,7 @@ from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
 from joulemap.store.run import find_subgraphs
 from joulemap.system.errors import UnknownNameError, UnsupportedError
+from joulemap.system.group import group
 
 if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware
@@ -74,10 +76,10 @@ def share_out(runs: tuple[int, ...], metric: str, level: str, shares: Mapping[st
 
 def divide(run_id: int, level: str, parts: Iterable[tuple[str, int]]) -> Iterator[Share]:
     """Yield the parts of the energy of a run, largest first; `parts` has the name and the femtojoules of each line."""
-    sums: dict[str, int] = {}
+    sums = Counter[str]()
     for name, energy_fj in parts:
-        sums[name] = sums.get(name, 0) + energy_fj
-    whole = sum(sums.values()) or 1
+        sums[name] += energy_fj
+    whole = sums.total() or 1
     return share_out((run_id,), "energy", level, {name: one / whole for name, one in sums.items()})
 
 
@@ -86,10 +88,7 @@ def find_whole(scope: Scope, rows: Iterable[Any], tree: Iterable[Any]) -> Facts:
     its common categories of energy.
     """
     answered = [row for row in rows if row.status == "ok"]
-    branches: dict[int, dict[str, int]] = {}
-    for row in tree:
-        mine = branches.setdefault(row.run_id, {})
-        mine[row.common_category] = mine.get(row.common_category, 0) + row.energy_fj
+    branches = group(tree, lambda row: row.run_id)
     is_choice = len(answered) > 1 and len({row.model for row in answered}) == 1
     choices = choose_least(scope, "energy") if is_choice else []
     order = {run_id: position for one in reversed(choices) for position, run_id in enumerate(one.runs)}
@@ -97,9 +96,8 @@ def find_whole(scope: Scope, rows: Iterable[Any], tree: Iterable[Any]) -> Facts:
     ordered = sorted(answered, key=lambda row: (order.get(row.run_id, len(order)), row.energy_fj or 0))
     entries += [enter(scope, row) for row in ordered]
     for row in ordered:
-        mine = branches.get(row.run_id, {})
-        whole = sum(mine.values()) or 1
-        entries += share_out((row.run_id,), "energy", "category", {name: one / whole for name, one in mine.items()})
+        parts = ((one.common_category, one.energy_fj) for one in branches.get(row.run_id, ()))
+        entries += divide(row.run_id, "category", parts)
     return gather(scope, "energy", entries, name_models(scope, answered))
 
 

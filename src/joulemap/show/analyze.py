@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,7 @@ from joulemap.domain.table import Table
 from joulemap.generated.analyze import CategoryShare, OperatorShare, SubgraphRoof, SubgraphShare
 from joulemap.generated.breakdown import PartAction, PartCategory
 from joulemap.generated.report import EnergyLeaf
-from joulemap.show.layout import fill_cells, lay_across, lay_lines
+from joulemap.show.layout import fill_cells, lay_lines
 from joulemap.show.page import Drawings, Figures, lay_rows, sketch, tell_left_out
 from joulemap.show.part import describe_parts, describe_ranges
 from joulemap.show.present.category import OVERHEAD, name_category
@@ -103,6 +104,14 @@ OF_SUBGRAPH: Final = Template("subgraph {subgraph}")
 INSIDE_TABLE: Final = Template("Energy of {subgraph} by {by}[, {model}]")
 PARTS_TABLE: Final = Template("Largest {level}s[, {model}]")
 
+INSIDE: Final = {
+    "categories": "*category | *energy_j | *share_fraction | hardware | *run_fraction | largest_action | "
+    "largest_action_fraction | common_categories | fusion_pattern",
+    "actions": "*component | *action | *energy_j | *share_fraction | hardware | *run_fraction | action_count | per | "
+    "energy_per_action_j | basis | category",
+}
+"""Table of parts -> its columns after the name."""
+
 SHOWN_ROWS: Final = 200
 """Maximum rows in the detailed table for display; machine formats contain all rows."""
 
@@ -114,11 +123,10 @@ def draw_tree(leaves: Table[EnergyLeaf], subject: str) -> Figure:
     """Return a figure of a run's energy as a tree of categories, actions and subgraphs."""
     from joulemap.show.figure.figure import make_figure
 
-    amounts: dict[str, int] = {}
+    amounts = Counter[str]()
     for leaf in leaves:
-        amounts[leaf.action] = amounts.get(leaf.action, 0) + leaf.energy_fj
-    whole = sum(amounts.values())
-    largest = sorted(amounts.items(), key=lambda item: (-item[1], item[0]))[:NAMED_ACTIONS]
+        amounts[leaf.action] += leaf.energy_fj
+    whole, largest = amounts.total(), amounts.most_common(NAMED_ACTIONS)
     named = [TREE_ACTION(action=action, share=amount / whole) for action, amount in largest if whole]
     caption = TREE_CAPTION(energy=whole / FJ_PER_J, actions=named) if named else ""
     return make_figure("tree", leaves, subject, caption)
@@ -391,7 +399,7 @@ def lay_inside(answer: PartAnswer, runs: Sequence[Rows], limit: int) -> Grid:
     ]
     names = [_name(answer, rows) for rows in runs]
     headings = (answer.by, *names, *(["share"] if is_single else []))
-    drawn = lay_across(headings, lines, len(lines), "", names)
+    drawn = Grid(headings=headings, rows=tuple(lines), keep=tuple(names))
     return drawn.out_of(len(ordered), limit, PLURALS[answer.by])
 
 
@@ -416,7 +424,8 @@ def lay_parts(answer: PartAnswer, runs: Sequence[Rows], limit: int) -> Grid:
         lines.append((first.name, *cells, first.fusion_pattern if answer.level == "subgraph" else first.kind))
     names = ["energy", "run share", "largest share"] if is_single else [_name(answer, rows) for rows in runs]
     headings = (answer.level, *names, KINDS[answer.level])
-    return lay_across(headings, lines, len(parts), f"{answer.level}s", names)
+    drawn = Grid(headings=headings, rows=tuple(lines), keep=tuple(names))
+    return drawn.out_of(len(parts), limit, f"{answer.level}s")
 
 
 def _show(energy_fj: int) -> str:
@@ -478,21 +487,15 @@ PARTS: Final = Shape(
     ),
     parts=(
         Part(title="{head}", table="rows", divide=list_models, draw=lay_model, is_tight=True),
-        Part(
-            title="Energy of each {level} by {by}",
-            table="categories",
-            columns="*name | *category | *energy_j | *share_fraction | hardware | *run_fraction | largest_action | "
-            "largest_action_fraction | common_categories | fusion_pattern",
-            lay={"limit": SHOWN_ROWS},
-            make=lambda _, grid: attrs.evolve(grid, way="--format json"),
-        ),
-        Part(
-            title="Energy of each {level} by {by}",
-            table="actions",
-            columns="*name | *component | *action | *energy_j | *share_fraction | hardware | *run_fraction | "
-            "action_count | per | energy_per_action_j | basis | category",
-            lay={"limit": SHOWN_ROWS},
-            make=lambda _, grid: attrs.evolve(grid, way="--format json"),
+        *(
+            Part(
+                title="Energy of each {level} by {by}",
+                table=table,
+                columns=f"*name | {columns}",
+                lay={"limit": SHOWN_ROWS},
+                make=lambda _, grid: attrs.evolve(grid, way="--format json"),
+            )
+            for table, columns in INSIDE.items()
         ),
     ),
 )

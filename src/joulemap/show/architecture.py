@@ -17,7 +17,6 @@ from joulemap.generated.architectures import ArchitectureAction, ArchitectureCat
 from joulemap.physics.record.weight import spell_precision, split_precision
 from joulemap.show.choice import describe_best, describe_beyond
 from joulemap.show.layout import draw_ranges, mark_best
-from joulemap.show.page import lay_rows
 from joulemap.show.present.category import CATEGORY, name_category
 from joulemap.show.present.cell import (
     Number,
@@ -47,10 +46,6 @@ SPREAD: Final = Template("computing alone takes {low:J} ({least}) to {high:J} ({
 TITLE: Final = "{label}: {name}, {precision}"
 NOTE: Final = Template("[{topic}: ]{text} ({source})")
 ACTION: Final = Template("{component}.{action}")
-ACTIONS: Final = "action | count | energy each price | per | energy_j | share share_fraction | basis"
-ACTIONS_PER_MAC: Final = (
-    "action | count per MAC count | energy each price | per | energy_per_mac_j | share share_fraction | basis"
-)
 LEVELS: Final = ("unit_memory", "chip_memory", "off_chip")
 RARE: Final = Template("1[ {unit}] / {every:~}")
 SOURCES: Final = Template("{names:list}[ ({basis})]: {source}")
@@ -168,7 +163,8 @@ def choose(
         "omitted": ("categories", "actions", *without_macs)
         if by == "class"
         else [one for one in every if one != shown],
-        "has_macs": has_macs,
+        "count": "count per MAC count" if has_macs else "count",
+        "spent": "energy_per_mac_j" if has_macs else "energy_j",
         "dropped": [INTO_PAIR] * (not is_pair) + [AT_BATCH] * bool({"--batch", "--input"} & {*repeated}),
         "model": answer.scope.model,
         "most": answer.scope.spell(most.hardware),
@@ -203,21 +199,10 @@ def divide(answer: ArchitecturesAnswer, table: str) -> Iterator[tuple[Mapping[st
         yield {"row_of": row, "rows": own, **names, "precision": row.precision}, own
 
 
-def draw_actions(
-    answer: ArchitecturesAnswer, _grid: Any, _limit: int, *, rows: Any, has_macs: bool, **_: Any
-) -> list[Block]:
+def draw_actions(_answer: ArchitecturesAnswer, grid: Grid, _limit: int, *, rows: Any, **_: Any) -> tuple[Block, ...]:
     """Return the actions of a class, and the sources of their energies per action."""
-    drawn = lay_rows(
-        answer,
-        rows,
-        ACTIONS_PER_MAC if has_macs else ACTIONS,
-        keep="energy_j energy_per_mac_j count price share_fraction basis",
-        action=ACTION,
-        count=_show_count,
-        price=lambda one: show_price(one.energy_per_action_j, one.per),
-    )
     sources = group(rows, lambda one: one.source)
-    return [drawn, Lines(_cite([*map(ACTION, own)], source) for source, own in sources.items())]
+    return grid, Lines(_cite([*map(ACTION, own)], source) for source, own in sources.items())
 
 
 def draw_categories(
@@ -316,7 +301,19 @@ ARCHITECTURES: Final = Shape(
             lay={f"{level}_bytes_per_mac": partial(_show_million, level=level) for level in LEVELS},
             cells=label,
         ),
-        Part(title=TITLE, table="actions", divide=partial(divide, table="actions"), draw=draw_actions),
+        Part(
+            title=TITLE,
+            table="actions",
+            divide=partial(divide, table="actions"),
+            columns="action | {count} | energy each price | per | {spent} | share share_fraction | basis",
+            lay={
+                "keep": "energy_j energy_per_mac_j count price share_fraction basis",
+                "action": ACTION,
+                "count": _show_count,
+                "price": lambda row: show_price(row.energy_per_action_j, row.per),
+            },
+            draw=draw_actions,
+        ),
         Part(
             title=TITLE,
             table="categories",

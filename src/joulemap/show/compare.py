@@ -40,9 +40,6 @@ BLOCKS: Final[Mapping[str, str]] = {
 RANGES: Final = ("energy_half_width", "latency_half_width")
 """Columns of ranges, which pictures draw."""
 
-HEADED: Final[Mapping[str, str]] = {"edp": "edp_js", "latency": "latency_s", "memory": "peak_memory_bytes"}
-"""Metric -> its column, if that does not depend on the batch sizes."""
-
 RATIO_TO: Final = Template("ratio to {baseline}")
 POWER: Final = Template("{power:W}[ + {host}]")
 BEST_TITLE: Final = "Best of all hardware"
@@ -137,7 +134,7 @@ def lay_figures(answer: CompareAnswer, limit: int) -> Grid:
             ratio="ratio" if len(rows) > 1 else "",
             ratio_heading=ratio,
         ),
-        ranked=" ".join(dict.fromkeys((HEADED.get(metric, energy), energy, "latency_s"))),
+        ranked=" ".join(dict.fromkeys((energy if metric == "energy" else METRIC[metric].column, energy, "latency_s"))),
         keep="ratio energy_half_width latency_half_width",
         pictures=" ".join(RANGES[:: -1 if metric == "latency" else 1]),
         limit=limit,

@@ -35,6 +35,9 @@ BEST, AVAILABLE = ("best", "advantage"), "best available"
 MORE_ON: Final = Template("more on {name}")
 ALIKE: Final = Template("{tied_count} tied")
 
+EXPLAIN: Final = "explain {model} {other} {best} --metric {metric}"
+ANALYZE: Final = "analyze {model} {best} --level subgraph"
+
 SHOWN_HARDWARE: Final = 4
 """Maximum chips that the follow-up command compares by subgraph."""
 
@@ -126,23 +129,16 @@ def lay_contests(
         beside = (_name_available(contest, projected),) if has_beside else ()
         cells.append((*head(first), *values, *more, *beside))
     names = tuple(mark_projected(name, projected) for name in hardware)
-    wins, had = (
-        Counter(mark_projected(row.hardware, projected) for contest in contests for row in _list_best(contest, some))
-        for some in ((True, False), (True,))
-    )
+    bests = ([row for row in contest if row.value is not None and row.is_available][:1] for contest in contests)
+    wins = Counter(mark_projected(row.hardware, projected) for own in bests for row in own)
     last = (*BEST[: (1 if show_more is None else 2) * is_several], *((AVAILABLE,) if has_beside else ()))
     return Grid(
         headings=(*heads, *names, *last),
         rows=tuple(cells),
-        keep=(*sorted(names, key=lambda name: (-had[name], -wins[name])), *last),
+        keep=(*sorted(names, key=lambda name: -wins[name]), *last),
         best=frozenset(marked if is_several else ()),
         tied=frozenset(tied if is_several else ()),
     )
-
-
-def _list_best(contest: Sequence[Row], some: Sequence[bool]) -> list[Row]:
-    """Return the first row with a value whose availability is one of `some`; empty without any."""
-    return [row for row in contest if row.value is not None and row.is_available in some][:1]
 
 
 def _name_available(contest: Iterable[Row], projected: frozenset[str]) -> str:
@@ -169,10 +165,7 @@ def choose_parts(answer: ContestAnswer, **_: Any) -> Mapping[str, Any]:
     return {
         "title": title_parts(answer),
         "notes": [COUNTED] if answer.facts.of(Win) else [],
-        "steps": [
-            *(["explain {model} {other} {best} --metric {metric}"] if len(hardware) > 1 else []),
-            *(["analyze {model} {best} --level subgraph"] if hardware and answer.by == "subgraph" else []),
-        ],
+        "dropped": [EXPLAIN] * (len(hardware) < 2) + [ANALYZE] * (not hardware or answer.by != "subgraph"),
         "model": answer.scope.model,
         "metric": answer.metric,
         "best": next(iter(hardware), ""),
@@ -240,6 +233,7 @@ PAGES: Final = {
         choices=choose_parts,
         draw=draw_heatmaps,
         csv="rows",
+        steps=(EXPLAIN, ANALYZE),
         limit=10,
         parts=(
             Part(

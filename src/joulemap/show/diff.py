@@ -301,7 +301,7 @@ def choose(answer: DiffAnswer, **_: Any) -> Mapping[str, Any]:
 def list_parts(answer: DiffAnswer) -> Iterator[tuple[Mapping[str, Any], Any]]:
     """Yield the subgraphs that differ on each chip."""
     for name in dict.fromkeys(row.hardware for row in answer.changed):
-        yield {"hardware": name, "name": mark_projected(name, answer.projected)}, answer.subgraphs[name]
+        yield {"name": mark_projected(name, answer.projected)}, answer.subgraphs[name]
 
 
 def list_energies(answer: DiffAnswer) -> Table[VersionFigure]:
@@ -367,12 +367,6 @@ def _picture(grid: Grid, after: str, changes: Iterable[float | None]) -> Grid:
     return attrs.evolve(grid, pictures=(picture,))
 
 
-def draw_parts(answer: DiffAnswer, grid: Grid, limit: int, *, hardware: str, **_: Any) -> Grid:
-    """Return the subgraphs of a chip with a picture of the changes of their energy."""
-    rows = answer.subgraphs[hardware].rows[:limit]
-    return _picture(grid, "energy", (float(row.energy_difference_fj) for row in rows))
-
-
 VERSIONS: Final = Shape(
     opening=lambda answer: describe_versions(answer.facts, answer.before, answer.after),
     why=list_reasons,
@@ -411,11 +405,11 @@ VERSIONS: Final = Shape(
             lay={
                 "noun": "subgraphs",
                 "ranked": "energy_difference_fj",
+                "pictures": "energy_difference_fj",
                 "energy_difference_fj": lambda row: show_signed(row.energy_difference_fj / FJ_PER_J, "J"),
                 "latency_difference_fs": lambda row: show_signed(row.latency_difference_fs / FS_PER_S, "s"),
                 "unit": lambda row: "new" if not row.energy_a_fj else "removed" if not row.energy_b_fj else "",
             },
-            draw=draw_parts,
             is_long=True,
         ),
     ),

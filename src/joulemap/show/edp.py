@@ -10,7 +10,6 @@ import attrs
 from joulemap.ask.edp import EdpAnswer
 from joulemap.domain.settings import ModelDivision
 from joulemap.generated.edp import EdpComparison
-from joulemap.show.layout import lay_across
 from joulemap.show.page import Figures, draw_figure, sketch
 from joulemap.show.part import describe_ranges
 from joulemap.show.present.cell import Number, mark_projected
@@ -67,7 +66,8 @@ def lay_beside(answer: EdpAnswer, rows: Sequence[EdpComparison], limit: int, **_
         cells = [BESIDE(by_run[run_id]) if run_id in by_run else "" for run_id in names]
         lines.append((first.name, *cells, names[best.run_id], first.fusion_pattern))
     headings = ("subgraph", *names.values(), LOWEST, "pattern")
-    return lay_across(headings, lines, len(subgraphs), "subgraphs", (*names.values(), LOWEST))
+    drawn = Grid(headings=headings, rows=tuple(lines), keep=(*names.values(), LOWEST))
+    return drawn.out_of(len(subgraphs), limit, "subgraphs")
 
 
 def choose(answer: EdpAnswer, *, by: ModelDivision = "subgraph", **_: Any) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from joulemap.domain.settings import FusionDivision
 from joulemap.generated.fusion import FusionTotal
 from joulemap.physics.record.runtime import RUNTIME, USUAL_RUNTIME
 from joulemap.show.choice import MOST_WHY
+from joulemap.show.diff import NOUNS
 from joulemap.show.layout import lay_facts
 from joulemap.show.part import describe_ranges
 from joulemap.show.present.cell import show_quantity, show_signed
@@ -75,7 +76,6 @@ SHARE: Final = Template("{share:%} of the {noun}")
 KERNELS: Final = Template("{after} kernels replace {before} separate ones")
 NOT_FUSED: Final = Template("Nothing is fused on {name}: {subgraphs} is one kernel in every runtime")
 EACH_OF: Final = Template("each of the {count} subgraphs")
-NOUNS: Final[Mapping[str, str]] = {"energy": "energy", "latency": "time"}
 
 LARGEST: Final = Template("{name} saves most: {amounts:and}")
 COSTS_IN: Final = Template("{count:n fused subgraph} {takes} {change}[, most in {worst}]: {cause}")

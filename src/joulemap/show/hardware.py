@@ -100,23 +100,12 @@ def describe_chip(answer: HardwareAnswer) -> str:
 
 def describe_bases(answer: HardwareAnswer) -> str:
     """Return a line that counts the recalled and the assumed ones among the numbers and the energies per action."""
-    one = answer.summary
-    counted = (
-        (one.fact_count, "numbers", {"recalled": one.recalled_fact_count, "assumed": one.assumed_fact_count}),
-        (
-            one.action_count,
-            "energies per action",
-            {"recalled": one.recalled_action_count, "assumed": one.assumed_action_count},
-        ),
-    )
-    return "; ".join(
-        SURE(
-            count=count,
-            noun=noun,
-            some=[SURE_SOME(count=each, basis=basis) for basis, each in some.items() if each] or [SURE_NONE],
-        )
-        for count, noun, some in counted
-    )
+    one, lines = answer.summary, []
+    for noun, kind in (("numbers", "fact"), ("energies per action", "action")):
+        counts = {basis: getattr(one, f"{basis}_{kind}_count") for basis in ("recalled", "assumed")}
+        some = [SURE_SOME(count=count, basis=basis) for basis, count in counts.items() if count] or [SURE_NONE]
+        lines.append(SURE(count=getattr(one, f"{kind}_count"), noun=noun, some=some))
+    return "; ".join(lines)
 
 
 def describe_operators(answer: HardwareAnswer) -> str:

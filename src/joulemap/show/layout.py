@@ -235,14 +235,6 @@ def lay_beside(
     )
 
 
-def lay_across(
-    headings: Sequence[str], lines: Iterable[Sequence[str]], count: int, noun: str, keep: Sequence[str]
-) -> Grid:
-    """Return a grid of parts with a column per run; `count` is the number of parts including those not in `lines`."""
-    shown = tuple(map(tuple, lines))
-    return Grid(headings=tuple(headings), rows=shown, keep=tuple(keep)).out_of(count, len(shown), noun)
-
-
 def _mark(made: Cell, projected: frozenset[str]) -> Cell:
     """Return a cell function that marks projected hardware; only templates are changed."""
     return (lambda row: fill(made, row, projected)) if isinstance(made, Template) else made

@@ -191,9 +191,10 @@ def fill_steps(steps: Iterable[Template], row: object, repeated: Sequence[str], 
     command of `STORED` repeats only `--db`. A command that is an optional part as a whole is left out without a value.
     """
     filled = [(step.words(row, **values, repeated=repeated), step) for step in steps]
+    stored = repeated[repeated.index("--db") :] if "--db" in repeated else ()
     return [
         words if any(name == "repeated" for name, _ in step.slots)
-        else [*words, *(keep_database(repeated) if words[0] in STORED else repeated)]
+        else [*words, *(stored if words[0] in STORED else repeated)]
         for words, step in filled
         if words
     ]  # fmt: skip
@@ -202,11 +203,6 @@ def fill_steps(steps: Iterable[Template], row: object, repeated: Sequence[str], 
 def _without_steps(document: Document) -> Document:
     """Return a document without its shell commands; Python callers use methods instead."""
     return attrs.evolve(document, steps=())
-
-
-def keep_database(repeated: Sequence[str]) -> list[str]:
-    """Return `--db` and its value from repeated options; a command on a stored run needs no other option."""
-    return list(repeated[repeated.index("--db") :]) if "--db" in repeated else []
 
 
 def drop_options(repeated: Sequence[str], names: Collection[str]) -> list[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import attrs
 
 from joulemap.ask.fact import Choice, Entry, Facts, Share
 from joulemap.ask.ranking import EVEN, RankingAnswer
-from joulemap.domain.metric import METRIC, Metric
+from joulemap.domain.metric import METRIC, Metric, MetricName
 from joulemap.generated.compare import HardwareNumber, RankedHardware
 from joulemap.show.choice import describe_best, describe_beyond
 from joulemap.show.contest import lay_parts
@@ -36,15 +36,6 @@ OPERATORS_TITLE: Final = "Operators of the model"
 NUMBERS_TITLE: Final = "Numbers of each chip"
 STRENGTHS_TITLE: Final = "Strengths and weaknesses"
 SPREADS_TITLE: Final = "Utilization of each chip"
-RANKED: Final = {
-    "latency": "latency_s",
-    "throughput": "throughput_per_s",
-    "power": "average_power_w",
-    "efficiency": "inferences_per_j",
-    "energy": "energy_per_inference_j",
-}
-"""Metric -> its column."""
-
 COLUMNS: Final = (
     "*inferences_per_j", "*latency_s", "*average_power_w", "throughput_per_s", "architecture", "energy_per_inference_j",
     "tdp_w", "compute_utilization_fraction", "units_used_count", "microarchitecture", "rank",
@@ -73,12 +64,12 @@ def list_reasons(facts: Facts) -> list[str]:
 
 def find_metric(answer: RankingAnswer) -> Metric:
     """Return the metric that ranks the hardware."""
-    return METRIC["energy_per_inference" if answer.sort == "energy" else answer.sort]
+    return METRIC[cast("MetricName", answer.facts.asked[0])]
 
 
 def choose(answer: RankingAnswer, **_: Any) -> Mapping[str, Any]:
     """Return the columns and steps on the best chip, and on the next one if there is one."""
-    ranked = RANKED[answer.sort]
+    ranked = find_metric(answer).column
     columns = sorted(COLUMNS, key=lambda one: one.strip("*") != ranked)
     choice = answer.facts.of(Choice)[0]
     hardware = [answer.scope.spell(answer.facts.runs[run_id].hardware) for run_id in choice.runs[:2]]

@@ -52,11 +52,6 @@ def describe_refusal(one: Refusal, forms: dict[str, Template] | None = None) -> 
     return text if one.is_available or one.code not in NAMES_HARDWARE else f"{PROJECTED}{text}"
 
 
-def list_refused(refusals: Iterable[Refusal]) -> list[Refusal]:
-    """Return the refusals of runs, without hardware that was left out before."""
-    return [one for one in refusals if one.runs]
-
-
 def list_beyond(refusals: Iterable[Refusal]) -> list[Refusal]:
     """Return the hardware that a power budget excludes."""
     return [one for one in refusals if one.code == BUDGET]
@@ -69,7 +64,7 @@ def list_miscalibrated(refusals: Iterable[Refusal]) -> list[str]:
 
 def describe_unsupported(refusals: Sequence[Refusal]) -> str:
     """Return the count of unsupported configurations, with the reasons or an example; empty if there is none."""
-    refused = list_refused(refusals)
+    refused = [one for one in refusals if one.runs]
     if not refused:
         return ""
     count = sum(len(one.runs) for one in refused)
@@ -88,7 +83,7 @@ def count_left_out(refusals: Sequence[Refusal], budget: str = "") -> str:
     """Return a line with the counts of what was left out, for an answer whose notes have the reasons; few reasons are
     stated, and few chips are named. It is empty if nothing was left out.
     """
-    refused, beyond = list_refused(refusals), list_beyond(refusals)
+    refused, beyond = [one for one in refusals if one.runs], list_beyond(refusals)
     if len(refused) + len(beyond) <= MOST_REASONS and len(beyond) <= 1:
         firsts = [REASON(hardware=_name(one), reason=one.reason) for one in beyond]
         parts = [describe_unsupported(refusals), *list_miscalibrated(refusals)]

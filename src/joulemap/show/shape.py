@@ -65,15 +65,12 @@ def read(fact: Any, facts: Facts) -> dict[str, Any]:
     if isinstance(fact, Change) and fact.before.value:
         saving = 1.0 - fact.after.value / fact.before.value
         change = {"saving": saving if saving >= 0.0 else None, "more": -saving if saving < 0.0 else None}
-    shown = {name: _show(one) for name, one in fields.items()}
+    shown = {
+        name: show_middle(one) if isinstance(one, Quantity) and one.unit != "1" else getattr(one, "value", one)
+        for name, one in fields.items()
+    }
     named = {"run": next(iter(names), ""), "rival": next(iter(names[1:]), ""), "of": next(iter(of), "")}
     return {**shown, **change, **named}
-
-
-def _show(value: Any) -> Any:
-    if not isinstance(value, Quantity):
-        return value
-    return value.value if value.unit == "1" else show_middle(value)
 
 
 @frozen

@@ -323,7 +323,7 @@ def choose(
 ) -> Mapping[str, Any]:
     """Return the tables, and the values of slots in parts and steps.
 
-    Tables behind the first one leave out refused runs, and winners that had no rival. `again` holds options that only a
+    The details leave out winners that had no rival. `again` holds options that only a
     repeat of this sweep needs.
     """
     scope, first, told = answer.scope, TABLES[by], list_reasons(answer.facts)
@@ -331,14 +331,11 @@ def choose(
     places = {name: index for index, name in enumerate(dict.fromkeys(row.model for row in answer.series))}
     rows = [row for row in answer.series if row.batch_count]
     series = sorted(rows, key=lambda row: (places[row.model], row.energy_per_inference_j or 0.0))
-    informative = {
-        "points": answer.points.with_rows(row for row in answer.points if row.status == "ok"),
-        "winners": answer.winners.with_rows(row for row in answer.winners if row.candidate_count > 1),
-    }
+    contested = answer.winners.with_rows(row for row in answer.winners if row.candidate_count > 1)
     best = next(row for row in answer.series if row.throughput_batch is not None)
     budget = show_quantity(answer.max_latency_s, "s")
     return {
-        **{name: one for name, one in informative.items() if name != first},
+        **({} if first == "winners" else {"winners": contested}),
         "model": best.model,
         "hardware": scope.spell(best.hardware),
         "batch": best.throughput_batch,

@@ -69,7 +69,6 @@ BOTTLENECK: Final = Template("more subgraphs on {name}")
 ENERGY_AND_TIME: Final = Template("energy makes {energy:%} of the difference, time {time:%}")
 OPPOSED: Final = Template("{along} makes the difference, and {against} reduces it")
 LEADER: Final = Template("{name}[ and {alike:n equal subgraph}] of {total:n subgraph}: {share:%} of the gap[ {each}]")
-EACH: Final = "each"
 TRAFFIC: Final = Template("off-chip traffic: {a}, {b}")
 ON: Final = Template("{amount} on {name}")
 RANGE: Final = Template("{range} on {name}")
@@ -180,7 +179,7 @@ def _describe_other(term: Term, runs: Mapping[int, Subject], count: int) -> str:
         alike=term.alike or None,
         total=term.total,
         share=term.share or 0.0,
-        each=EACH if term.alike else "",
+        each="each" if term.alike else "",
     )
 
 

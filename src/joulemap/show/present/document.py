@@ -568,7 +568,8 @@ def _find_distinguishing(chosen: Sequence[Shown[Any]], cells: Sequence[Sequence[
         index for index, (_, what) in enumerate(chosen) if _field(what) in DISTINGUISHING and len(set(cells[index])) > 1
     ]
     are_numbers = [_are_numbers(column) for column in cells]
-    texts = [index for index in range(len(cells)) if not are_numbers[index] and _is_short(cells[index])]
+    is_short = [max(map(len, column), default=0) <= SHORT_TEXT for column in cells]
+    texts = [index for index in range(len(cells)) if not are_numbers[index] and is_short[index]]
     numbers = [index for index in range(len(cells)) if are_numbers[index]]
     longer = [index for index in range(len(cells)) if index not in (*texts, *numbers)]
     for index in [*texts, *numbers, *longer]:
@@ -578,10 +579,6 @@ def _find_distinguishing(chosen: Sequence[Shown[Any]], cells: Sequence[Sequence[
         if any(len({cells[index][row] for row in rows}) > 1 for rows in alike):
             indices.append(index)
     return sorted(indices)
-
-
-def _is_short(column: Sequence[str]) -> bool:
-    return max(map(len, column), default=0) <= SHORT_TEXT
 
 
 def draw_columns(
