@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -92,6 +93,26 @@ def share_out(terms: Sequence[Term], whole: float = 1.0) -> Iterator[Term]:
     net = sum(one.difference.value for one in terms)
     for one in sorted(terms, key=lambda one: -abs(one.difference.value)):
         yield attrs.evolve(one, share=whole * one.difference.value / net if net else None)
+
+
+def share_energies(
+    pair: Pair,
+    energies: Mapping[str, tuple[float, float]],
+    times: tuple[float, float] | None = None,
+    exact: Mapping[str, int] = MappingProxyType({}),
+) -> Iterator[Term]:
+    """Yield a term per category of energies (J) of two runs, largest first.
+
+    With their times (s), static power is a power and a time; `exact` has differences in fJ.
+    """
+    terms = []
+    for name, ends in energies.items():
+        known: dict[str, Any] = {"exact": exact[name]} if name in exact else {}
+        if times and name == STATIC:
+            powers = (Quantity(energy / time, "W") for energy, time in zip(ends, times, strict=True))
+            known = {"counts": tuple(Quantity(one, "s") for one in times), "prices": tuple(powers)}
+        terms.append(make_term(pair, CATEGORY, "energy", name, ends, "J", **known))
+    yield from share_out(terms)
 
 
 def list_times(rows: Iterable[CategoryDifference], pair: Pair, total: Any = None) -> Iterator[Term]:

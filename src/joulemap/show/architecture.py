@@ -16,7 +16,7 @@ from joulemap.domain.settings import ClassDivision
 from joulemap.generated.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 from joulemap.physics.record.weight import spell_precision, split_precision
 from joulemap.show.choice import describe_best, describe_beyond
-from joulemap.show.layout import draw_ranges, mark_best
+from joulemap.show.layout import draw_ranges
 from joulemap.show.present.category import CATEGORY, name_category
 from joulemap.show.present.cell import (
     Number,
@@ -182,7 +182,7 @@ def lay_summary(answer: ArchitecturesAnswer, drawn: Grid) -> Grid:
     picture = draw_ranges(answer.facts, ENERGY, ids, ENERGY, unit="J", yields=True)
     choice = answer.facts.of(Choice)[0]
     best = choice.runs[:1] if len(choice.runs) > 1 else ()
-    return mark_best(attrs.evolve(drawn, pictures=(picture,)), ENERGY, ids, best, choice.tied)
+    return attrs.evolve(drawn, pictures=(picture,)).mark_best(ENERGY, ids, best, choice.tied)
 
 
 def label(answer: ArchitecturesAnswer) -> Mapping[str, Any]:

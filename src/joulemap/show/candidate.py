@@ -18,7 +18,7 @@ from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.physics.record.weight import split_precision
 from joulemap.show.caveat import describe_caveat
 from joulemap.show.choice import MOST_TIED
-from joulemap.show.layout import SPEAKING, mark_best, shorten
+from joulemap.show.layout import SPEAKING, shorten
 from joulemap.show.page import Figures, draw_figure
 from joulemap.show.present.cell import Number, mark_projected, show, show_bound
 from joulemap.show.present.document import Grid, choose_rows
@@ -153,7 +153,7 @@ def mark_ranked(answer: RankedAnswer, drawn: Grid, limit: int, *, table: str, la
         return drawn
     choice = choices[0]
     close = {*choice.tied, *choice.equal, *(choice.runs[:1] if len(choice.tied) > MOST_TIED else ())}
-    return mark_best(drawn, label, [row.run_id for row in rows], {*choice.runs[:1]} - close, close)
+    return drawn.mark_best(label, [row.run_id for row in rows], {*choice.runs[:1]} - close, close)
 
 
 def is_best(answer: RankedAnswer) -> Callable[[Any], bool]:

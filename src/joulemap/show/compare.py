@@ -15,7 +15,6 @@ from joulemap.domain.table import Column
 from joulemap.generated.compare import Comparison
 from joulemap.physics.record.weight import spell_precision
 from joulemap.show.choice import describe_answer
-from joulemap.show.layout import mark_best
 from joulemap.show.page import Figures, draw_figure, drop_options, lay_rows
 from joulemap.show.present.cell import mark_projected, show_busy_units
 from joulemap.show.present.document import Grid, choose_rows
@@ -149,7 +148,7 @@ def lay_figures(answer: CompareAnswer, limit: int) -> Grid:
             column = METRIC[goal.goal].column
             equal = [row.label for row in shown if row.is_available and getattr(row, column) == goal.value]
             labels = [row.label for row in shown]
-            drawn = mark_best(drawn, heading, labels, (goal.hardware,), (*goal.rivals, *equal))
+            drawn = drawn.mark_best(heading, labels, (goal.hardware,), (*goal.rivals, *equal))
     return drawn
 
 

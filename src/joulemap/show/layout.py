@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -184,13 +184,6 @@ def _draw(
     is_signed = known[field].shown == SIGNED or min((one for one in values if one is not None), default=0.0) < 0.0
     kind: PictureKind = "difference" if is_signed else "share"
     return Picture(kind=kind, after=heading, rows=tuple(() if one is None else (one,) for one in values))
-
-
-def mark_best(drawn: Grid, heading: str, keys: Sequence[Any], best: Collection[Any], tied: Collection[Any]) -> Grid:
-    """Return the grid with the best cell of a column and those tied with it marked; `keys` identify the rows."""
-    column = drawn.headings.index(heading)
-    own, alike = (frozenset((index, column) for index, key in enumerate(keys) if key in some) for some in (best, tied))
-    return attrs.evolve(drawn, best=drawn.best | own, tied=drawn.tied | alike - own)
 
 
 def draw_ranges(facts: Facts, metric: str, ids: Iterable[int | None], after: str, **more: Any) -> Picture:

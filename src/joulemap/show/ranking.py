@@ -14,7 +14,7 @@ from joulemap.generated.compare import HardwareNumber, RankedHardware
 from joulemap.show.choice import describe_best, describe_beyond
 from joulemap.show.contest import lay_parts
 from joulemap.show.figure.figure import describe_metric
-from joulemap.show.layout import draw_ranges, mark_best
+from joulemap.show.layout import draw_ranges
 from joulemap.show.page import Drawings, lay_rows, sketch
 from joulemap.show.present.cell import drop_first_name, mark_projected, show_busy_units, show_ends
 from joulemap.show.present.document import Grid, choose_rows
@@ -117,7 +117,7 @@ def lay_ranking(answer: RankingAnswer, rows: Any, limit: int, *, columns: str, r
     drawn = attrs.evolve(drawn, pictures=(picture,))
     choice = answer.facts.of(Choice)[0]
     is_choice = len(choice.runs) > 1 and len(choice.tied) < len(choice.runs) - 1
-    return mark_best(drawn, heading, ids, choice.runs[:1], choice.tied) if is_choice else drawn
+    return drawn.mark_best(heading, ids, choice.runs[:1], choice.tied) if is_choice else drawn
 
 
 def divide_placements(answer: RankingAnswer) -> Iterator[tuple[Mapping[str, Any], Any]]:

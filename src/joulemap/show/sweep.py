@@ -20,7 +20,6 @@ from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.physics.record.weight import spell_precision
 from joulemap.show.caveat import format_value, show_middle
 from joulemap.show.choice import describe_choice, describe_choices, name_metric
-from joulemap.show.layout import mark_best
 from joulemap.show.page import Figures, draw_figure, tell_left_out
 from joulemap.show.present.category import name_bound
 from joulemap.show.present.cell import (
@@ -279,7 +278,7 @@ def draw_best(answer: SweepAnswer, grid: Grid, limit: int | None, *, series: Any
         choices = [one for one in list_decided(answer.facts) if one.metric == metric]
         close = {run_id for one in choices for run_id in (*one.tied, *one.equal)}
         ids = [list_best(answer, row)[column] for row in rows]
-        drawn = mark_best(drawn, METRIC[metric].label, ids, {one.runs[0] for one in choices}, close)
+        drawn = drawn.mark_best(METRIC[metric].label, ids, {one.runs[0] for one in choices}, close)
     return tell_below(answer, drawn, limit, **chosen)
 
 

@@ -5,7 +5,7 @@ Control characters are escaped in texts for people when they enter a document; d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -152,6 +152,14 @@ class Grid:
     """Values that all rows share, as texts for the subject of the answer instead of columns."""
     energies: Mapping[tuple[int, int], EnergyCell] = attrs.field(factory=dict)
     """(row, column) of a cell -> energy of a run that the cell shows."""
+
+    def mark_best(self, heading: str, keys: Sequence[Any], best: Collection[Any], tied: Collection[Any]) -> Grid:
+        """Return the grid with the best cell of a column and those tied with it known; `keys` identify the rows."""
+        column = self.headings.index(heading)
+        own, alike = (
+            frozenset((index, column) for index, key in enumerate(keys) if key in some) for some in (best, tied)
+        )
+        return attrs.evolve(self, best=self.best | own, tied=self.tied | alike - own)
 
     def marked(self, mark: str = STAR) -> Grid:
         """Return the grid with a mark before each best cell and a word before each tied cell."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from joulemap.cli import LIMITS, complete_hardware, read_as, read_quantity, split_pairs
+import attrs
+
+from joulemap.cli import LIMITS, complete_hardware, read_as, read_quantity, repeat_options, split_pairs
 from joulemap.cli.command import advanced, option, optional
-from joulemap.cli.option.run import name_options
 from joulemap.cli.value import split_assignments
 from joulemap.system import UsageError, frozen, read_real, split_names
 
@@ -65,7 +66,7 @@ class DesignOptions:
             "--vary", "--random", "--search", "--points", "--solve", "--for", "--lake", "--jobs", "--cluster",
             "--max-area", "--max-die-cost",
         )  # fmt: skip
-        return [name for name in name_options(self) if name in own]
+        return [word for word in repeat_options(self, [*attrs.fields_dict(type(self))]) if word in own]
 
     def keywords(self) -> dict[str, Any]:
         """Return the options as keyword arguments of `explore`; UsageError names an option that cannot be read."""

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from joulemap.ask import Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
-from joulemap.ask.cause import make_term, share_out
+from joulemap.ask.cause import share_energies
 from joulemap.ask.decision import decide
 from joulemap.bundle import load_chips, open_zoo
 from joulemap.catalog import ZOO, load_models
@@ -262,12 +262,9 @@ def order_rows(contest: Contest, rows: Sequence[int], metric: MetricName = "ener
 def list_terms(contest: Contest, first: int, second: int) -> list[Term]:
     """Return the terms of the difference of the second chip and the first, largest first; they sum to it exactly."""
     a, b = contest.find_parts(first), contest.find_parts(second)
-    terms = []
-    for name in sorted(a):
-        if a[name] or b[name]:
-            ends = a[name] / FJ_PER_J, b[name] / FJ_PER_J
-            terms.append(make_term((first, second), "category", "energy", name, ends, "J", exact=b[name] - a[name]))
-    return list(share_out(terms))
+    exact = {name: b[name] - a[name] for name in sorted(a) if a[name] or b[name]}
+    energies = {name: (a[name] / FJ_PER_J, b[name] / FJ_PER_J) for name in exact}
+    return list(share_energies((first, second), energies, exact=exact))
 
 
 def find_difference(contest: Contest) -> Facts:

@@ -26,7 +26,7 @@ from joulemap.ask import (
     Term,
     weigh_findings,
 )
-from joulemap.ask.cause import make_term, share_out
+from joulemap.ask.cause import share_energies
 from joulemap.ask.knee import find_knee
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain import LIMITS, SETTINGS, Limits, Settings, Table, check_name, make_table
@@ -311,13 +311,6 @@ def _find_facts(done: Survey, best: Sequence[BestDesign], targets: Sequence[Targ
     )
 
 
-def _term(runs: tuple[int, int], name: str, energies: tuple[float, float], times: tuple[float, float]) -> Term:
-    """Return the term of one category of energy; static power is a power and a time."""
-    powers = tuple(Quantity(one / time, "W") for one, time in zip(energies, times, strict=True))
-    causes = {"counts": tuple(Quantity(one, "s") for one in times), "prices": powers} if name == "static" else {}
-    return make_term(runs, "category", "energy", name, energies, "J", **causes)
-
-
 def _compare(done: Survey, best: BestDesign, key: int) -> Iterator[Change | Term]:
     """Yield each objective of the unchanged chip and of a best design, then what makes the difference of energies, the
     voltages, and the peaks.
@@ -345,7 +338,7 @@ def _compare(done: Survey, best: BestDesign, key: int) -> Iterator[Change | Term
     }
     parts = {name: (own / FJ_PER_J / batch, rival / FJ_PER_J / batch) for name, (own, rival) in energies.items()}
     times = read(lambda one: one.interval_fs / FS_PER_S / batch)
-    yield from share_out([_term((key, -key), name, energies, times) for name, energies in parts.items()])
+    yield from share_energies((key, -key), parts, times)
     for metric, unit, column in (("voltage", "1", "voltage_factor"), ("peak", "ops/s", "peak_ops_per_s")):
         new, old = (Quantity(one, unit) for one in read(attrgetter(column)))
         if new != old:

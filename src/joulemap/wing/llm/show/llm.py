@@ -23,7 +23,6 @@ from joulemap.show import (
     show_assumed,
     show_count,
 )
-from joulemap.show.layout import mark_best
 from joulemap.show.page import tell_left_out
 from joulemap.show.present.document import choose_rows
 from joulemap.wing.llm.ask.batch import GOALS as METRICS, VALUES
@@ -120,7 +119,7 @@ def finish_batches(answer: LlmAnswer, grid: Grid, limit: int, **_: Any) -> Seque
             valued.sort(key=lambda row: (getattr(row, field), row.batch), reverse=True)
             leaders = {row.label: (row.label, row.batch) for row in valued}  # the last one of a chip is its best
             tied = [leaders[label] for label in winner.rivals if label in leaders]
-            grid = mark_best(grid, heading, keys, [winning[winner.goal]], tied)
+            grid = grid.mark_best(heading, keys, [winning[winner.goal]], tied)
     shortage = "" if answer.loads.rows else batch.describe_shortage(answer.facts)
     reasons = list(dict.fromkeys(row.reason for row in answer.rows if row.status == UNSUPPORTED))
     if answer.not_taken:
