@@ -37,7 +37,7 @@ def make_facts(best: int, ratio: float, chance: float) -> Facts:
         (SPLIT, 1.25, 0.9, "Split over cpu+gpu: 1.25x faster than gpu alone (90 % sure)."),
         (SPLIT, 1.25, 0.7, "Use gpu alone: the cpu+gpu split may gain 20.0 % (70 % sure); measure it first."),
         (SPLIT, 1.01, 0.6, "Use gpu alone: the cpu+gpu split may gain 1.0 % (60 % sure)."),
-        (ALONE, 1.0, 0.5, "Use gpu alone: the cpu+gpu split gains nothing (10 ms against 8 ms)."),
+        (ALONE, 1.0, 0.5, "Use gpu alone: the cpu+gpu split gains nothing (10 ms alone, 8 ms split, 50 % sure)."),
         (ALONE, 2.0, 0.95, "Use gpu alone: 2x faster than cpu+gpu split (95 % sure)."),
     ],
 )

@@ -143,6 +143,7 @@ class Host:
 
         # git must not find a repository above the folder, whose commits would give access to other files
         environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(self.here.parent)}
+        environment.pop("COLUMNS", None)  # a message that does not wrap is one line
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "joulemap", *words,

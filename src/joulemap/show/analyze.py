@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.ask.analyze import PLURALS, AnalyzeAnswer, PartAnswer, name_part
+from joulemap.ask.cause import RESIDUAL
+from joulemap.ask.fact import Share
 from joulemap.domain.settings import ModelDivision, RunDivision
 from joulemap.domain.table import Table
 from joulemap.generated.analyze import CategoryShare, OperatorShare, SubgraphRoof, SubgraphShare
@@ -86,12 +88,11 @@ FORMULA: Final = "{indent}{event} | {formula} | {meaning}"
 OVERLAPPING: Final = Template("batches overlap: one every {interval_s:s}, limited by {throughput_limit}")
 
 START: Final = "Start with "
-ADVICE: Final = {
-    "static": "Larger batches spread ",
-    "off_chip_memory": "Move fewer bytes: ",
-    "compute": "A lower precision shrinks ",
-}
-"""Category with most of the energy -> begin of the advice on it."""
+SPREAD: Final = "Larger batches spread "
+"""Begin of the first line, if a larger batch uses units that wait, so that static power serves more inferences."""
+
+BUSY: Final = 0.5
+"""Minimum share of the compute peak at which a larger batch takes as much longer as it is larger."""
 
 NAMED_ACTIONS: Final = 3
 """Maximum actions named in a caption."""
@@ -254,8 +255,10 @@ def lay_events(answer: AnalyzeAnswer, headings: str, line: str) -> Grid:
 def choose(answer: AnalyzeAnswer, *, by: RunDivision = "action", **_: Any) -> Mapping[str, Any]:
     """Return the values of slots in the texts of lines, parts and steps."""
     total, divisions = answer.total, tuple(PLURALS)
+    largest = next((one.name for one in answer.facts.of(Share) if one.level == "category"), "")
+    begin = "" if largest == RESIDUAL else START  # nobody can act on a fitted residual
     return {
-        "advice": ADVICE.get(max(answer.actions, key=lambda row: row.energy_fj).common_category, START),
+        "advice": SPREAD if largest == "static" and total.compute_utilization_fraction < BUSY else begin,
         "by": by,
         "division": PLURALS[by],
         "formulas": answer.events if by == "event" else None,

@@ -46,6 +46,9 @@ SPREAD: Final = Template("computing alone takes {low:J} ({least}) to {high:J} ({
 TITLE: Final = "{label}: {name}, {precision}"
 NOTE: Final = Template("[{topic}: ]{text} ({source})")
 ACTION: Final = Template("{component}.{action}")
+TWICE: Final = 2
+"""Limits up to which actions are listed."""
+
 LEVELS: Final = ("unit_memory", "chip_memory", "off_chip")
 RARE: Final = Template("1[ {unit}] / {every:~}")
 SOURCES: Final = Template("{names:list}[ ({basis})]: {source}")
@@ -199,9 +202,9 @@ def divide(answer: ArchitecturesAnswer, table: str) -> Iterator[tuple[Mapping[st
         yield {"row_of": row, "rows": own, **names, "precision": row.precision}, own
 
 
-def draw_actions(_answer: ArchitecturesAnswer, grid: Grid, _limit: int, *, rows: Any, **_: Any) -> tuple[Block, ...]:
+def draw_actions(_answer: ArchitecturesAnswer, grid: Grid, limit: int, *, rows: Any, **_: Any) -> tuple[Block, ...]:
     """Return the actions of a class, and the sources of their energies per action."""
-    sources = group(rows, lambda one: one.source)
+    sources = group(rows.rows[: TWICE * limit or None], lambda one: one.source)
     return grid, Lines(_cite([*map(ACTION, own)], source) for source, own in sources.items())
 
 
@@ -313,6 +316,7 @@ ARCHITECTURES: Final = Shape(
                 "price": lambda row: show_price(row.energy_per_action_j, row.per),
             },
             draw=draw_actions,
+            is_long=TWICE,
         ),
         Part(
             title=TITLE,

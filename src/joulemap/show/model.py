@@ -18,7 +18,7 @@ from joulemap.show.part import describe_modules, describe_ranges
 from joulemap.show.present.cell import Remark, show_quantity
 from joulemap.show.present.document import Document, Grid, Section, Text
 from joulemap.show.present.template import Template
-from joulemap.show.run import title_run
+from joulemap.show.run import prove, title_run
 from joulemap.show.shape import Part, Shape
 from joulemap.show.sheet import Sheet
 from joulemap.system.errors import UsageError
@@ -167,6 +167,13 @@ def lay_modules(answer: ModulesAnswer, *_: Any, depth: int | None, **__: Any) ->
     return draw_modules(answer.modules, depth, answer.total.model, columns, keep, pictures="energy_fraction")
 
 
+def prove_modules(answer: ModulesAnswer, _: Any) -> Text:
+    """Return a line that compares the sums over the modules with the run."""
+    total, rows = answer.total, answer.modules
+    latency = (sum(row.own_latency_fs for row in rows), total.latency_fs, "fs")
+    return prove("modules", "the run", (sum(row.own_energy_fj for row in rows), total.energy_fj, "fJ"), latency)
+
+
 def choose_modules(answer: ModulesAnswer, *, depth: int | None = None, **_: Any) -> dict[str, Any]:
     """Return the values of slots; `depth` is that of the tree, None for one that fits a screen."""
     total, scope = answer.total, answer.scope
@@ -220,6 +227,13 @@ PAGES: Final = {
         steps=("analyze {model} {spelled}",),
         csv="modules",
         choices=choose_modules,
-        parts=(Part(table="modules", draw=lay_modules),),
+        parts=(
+            Part(table="modules", draw=lay_modules),
+            Part(
+                title="Sum over modules, each without inner modules",
+                table="modules",
+                make=prove_modules,
+            ),
+        ),
     ),
 }

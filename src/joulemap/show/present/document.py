@@ -153,6 +153,12 @@ class Grid:
     energies: Mapping[tuple[int, int], EnergyCell] = attrs.field(factory=dict)
     """(row, column) of a cell -> energy of a run that the cell shows."""
 
+    def with_stack(self, parts: Mapping[str, Sequence[float | None]], after: str) -> Grid:
+        """Return the grid with a picture of the parts of each row alone."""
+        from joulemap.show.present.picture import make_stack
+
+        return attrs.evolve(self, pictures=(make_stack(parts, after),))
+
     def mark_best(self, heading: str, keys: Sequence[Any], best: Collection[Any], tied: Collection[Any]) -> Grid:
         """Return the grid with the best cell of a column and those tied with it known; `keys` identify the rows."""
         column = self.headings.index(heading)

@@ -12,7 +12,7 @@ import attrs
 from joulemap.catalog import is_box_file, is_hardware_path
 from joulemap.domain import DEFAULT_MODE, HardwareEntry, HardwareRef, find_entry
 from joulemap.domain.architecture import find_class
-from joulemap.physics import FP32, Configuration, Quantity, extend_digest
+from joulemap.physics import BOUNDARY, FP32, Configuration, Quantity, extend_digest
 from joulemap.plan import find_targets, known_hardware, plan_runs, read_known
 from joulemap.plan.selection import find_default_chip, is_hardware
 from joulemap.system import (
@@ -279,7 +279,7 @@ class BoxedTargets:
 
 def check_boundary(boundary: BoundaryName) -> None:
     """Raise UsageError for a measurement boundary that boxes do not support."""
-    if boundary == "system":
+    if BOUNDARY[boundary].is_at_wall:
         raise UsageError("--boundary system does not apply to a box: the power of its other parts is unknown")
 
 

@@ -111,8 +111,7 @@ def find_causes(
     `outside` has the configurations outside their intervals (1, 2, ...), each with its prediction.
     """
     tried: list[tuple[int, Supposed]] = []
-    missed = {case: predicted.miss(measured_of(reading.row)) for case, (reading, predicted) in outside.items()}
-    for case in sorted(outside, key=lambda case: -missed[case])[:MOST]:
+    for case in sorted(outside, key=lambda case: -_miss(*outside[case]))[:MOST]:
         reading, predicted = outside[case]
         row, other = reading.row, reading.other_hardware
         tried += [(case, one) for one in list_suppositions(source, row, predicted, reading.assumed)]
@@ -129,6 +128,10 @@ def find_causes(
     better = better or [one for one in causes if one.row.misfit < BETTER * one.row.plain_misfit]
     better.sort(key=_rank)
     return [attrs.evolve(one, row=attrs.evolve(one.row, rank=number)) for number, one in enumerate(better, start=1)]
+
+
+def _miss(reading: Reading, predicted: Forecast) -> float:
+    return predicted.miss(measured_of(reading.row))
 
 
 def _rank(one: Cause) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from joulemap.domain import SCOPE
 from joulemap.wing.llm.serve import ServingRow
 from joulemap.wing.verify.forecast import Forecast, measured_of
 from joulemap.wing.verify.generated.row import VerifiedRow
-from joulemap.wing.verify.show.word import REQUEST, REQUESTS, SERVED_RUN, SINGLE_RUN, WIDE, make_reason, name_quantity
+from joulemap.wing.verify.show.word import NOUN, REQUEST, REQUESTS, SERVED_RUN, SINGLE_RUN, WIDE, make_reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,18 +21,26 @@ if TYPE_CHECKING:
     from joulemap.wing.verify.file import Reading
     from joulemap.wing.verify.generated.row import CauseRow
 
-UNITS: Final[Mapping[str, str]] = {"_per_s": "1/s", "_s": "s", "_j": "J", "_w": "W", "_bytes": "B"}
-"""End of a measured quantity's name -> its unit."""
-
-
-def find_unit(quantity: str) -> str:
-    """Return the unit of a measured quantity."""
-    return next(unit for end, unit in UNITS.items() if quantity.endswith(end))
+UNIT: Final[Mapping[str, str]] = {
+    "latency_s": "s",
+    "throughput_per_s": "1/s",
+    "energy_j": "J",
+    "power_w": "W",
+    "peak_memory_bytes": "B",
+    "time_to_first_token_s": "s",
+    "inter_token_latency_s": "s",
+    "request_latency_s": "s",
+    "output_tokens_per_s": "1/s",
+    "total_tokens_per_s": "1/s",
+    "energy_per_output_token_j": "J",
+    "energy_per_request_j": "J",
+}
+"""Measured quantity -> its unit."""
 
 
 def quantify(row: VerifiedRow | CauseRow) -> tuple[Quantity | None, Quantity | None]:
     """Return the measured and the predicted value of a row, the latter with its interval; None for a missing one."""
-    unit = find_unit(row.quantity)
+    unit = UNIT[row.quantity]
     measured = None if row.measured is None else Quantity(row.measured, unit)
     if row.predicted is None:
         return measured, None
@@ -50,7 +58,7 @@ def list_rows(
             figure, moved = predicted.figures.get(name), after[index].figures.get(name) if after else None
             reason = one.unscored.get(name)
             if reason is None and figure is None:
-                reason = predicted.refusal or make_reason("scope", {"quantity": name_quantity(name)})
+                reason = predicted.refusal or make_reason("scope", {"quantity": NOUN[name]})
             rows.append(
                 VerifiedRow(
                     file=str(one.file),

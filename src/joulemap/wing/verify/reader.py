@@ -185,10 +185,9 @@ def _complete(raw: Cells, path: Path, stated: Stated) -> Cells:
             cells[f"{name}_tokens_per_s"] = cells.pop(f"{name}_tokens_per_device_s") * devices
     if "power_per_device_w" in cells:
         cells["power_w"] = cells.pop("power_per_device_w") * devices
-    rate = cells.pop("requests_per_s", 0.0)
-    # an unlimited rate sends without waiting, so that as many requests as are allowed arrive together at the start
-    begins_at_once = cells.pop("request_rate", "").lower() in ("inf", "infinity")
-    cells |= _ask(cells, path, stated, is_at_once=begins_at_once)
+    rate, begins_at_once = cells.pop("requests_per_s", 0.0), _is_unlimited(cells.pop("request_rate", ""))
+    is_at_once = begins_at_once
+    cells |= _ask(cells, path, stated, is_at_once=is_at_once)
     requests, limit = cells.pop("requests", 0.0), cells.pop("concurrency_limit", 0.0)
     if "energy_j" in cells:
         cells["energy_per_request_j"] = cells.pop("energy_j") / requests
@@ -197,7 +196,7 @@ def _complete(raw: Cells, path: Path, stated: Stated) -> Cells:
         cells["power_boundary"] = "device"
     date = re.match(r"(20\d\d)-?([01]\d)-?([0-3]\d)", cells.get("date", ""))
     cells["date"] = "-".join(date.groups()) if date else ""
-    batch, is_at_once = cells.pop("concurrency", 0.0), begins_at_once and not limit
+    batch, is_at_once = cells.pop("concurrency", 0.0), is_at_once and not limit
     if not batch and not is_at_once:
         steps = max(cells["output_tokens"] - 1.0, 0.0)
         wait = cells.get("request_latency_s") or need(cells, "time_to_first_token_s") + (
@@ -216,6 +215,11 @@ def _complete(raw: Cells, path: Path, stated: Stated) -> Cells:
             doubt = math.log1p(cells["batch"] / requests)
             notes.append(Finding(kind="few_requests", values={"requests": requests}, doubt=doubt))
     return {**cells, "notes": notes}
+
+
+def _is_unlimited(rate: str) -> bool:
+    """Return whether requests are sent without waiting, so that as many as are allowed arrive together at the start."""
+    return rate.lower() in ("inf", "infinity")
 
 
 def _ask(cells: Cells, path: Path, stated: Stated, *, is_at_once: bool) -> Cells:

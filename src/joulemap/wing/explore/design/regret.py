@@ -161,6 +161,11 @@ def find_rivals(
     return rivals
 
 
+def list_tied(winner: WinnerColumns) -> list[str]:
+    """Return the chips that are statistically tied with the best one of a model."""
+    return winner.alike.split(", ") if winner.alike else []
+
+
 def list_winners(
     best: Best, names: Sequence[str], wanted: Objective, rivals: Mapping[str, Mapping[str, float]]
 ) -> list[WinnerColumns]:

@@ -9,6 +9,7 @@ from joulemap.domain import TIE_RATIO
 from joulemap.show import Part, Sheet, Template
 from joulemap.wing.explore.ask.regret import RegretAnswer
 from joulemap.wing.explore.design.best import show_objective
+from joulemap.wing.explore.design.regret import list_tied
 
 TITLE: Final = Template("{count:n model} on all {chips:n chip} that run any: one chip for all, by {objective}")
 TITLE_OF_ONE: Final = Template("{model} on all {chips:n chip} that run it, by {objective}")
@@ -65,7 +66,8 @@ def list_reasons(answer: RegretAnswer) -> Iterator[str]:
 
 
 def _format_alike(row: Any) -> str:
-    return TIED(names=row.alike.split(", ")[:NAMED], more=max(row.alike_count - NAMED, 0) or None)
+    tied = list_tied(row)
+    return TIED(names=tied[:NAMED], more=max(len(tied) - NAMED, 0) or None)
 
 
 PAGES: Final = {

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-import attrs
-
 from joulemap.ask import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal
 from joulemap.domain import TIE_RATIO, Column, Table
 from joulemap.physics import spell_precision
@@ -23,7 +21,6 @@ from joulemap.show import (
     describe_refusal,
     fits,
     lay_rows,
-    make_stack,
     mark_projected,
     name_run,
     show_chance,
@@ -455,7 +452,7 @@ def lay_fleets(answer: FleetAnswer, _rows: Any, limit: int | None, **_: Any) -> 
         used = 1.0 if used is None else used
         for name, share in ((USED, used), (SPARE, 1.0 - used)):
             parts[name].append(None if value is None else value * share)
-    return attrs.evolve(grid, pictures=(make_stack(parts, MONTHLY[first][0]),)), *below
+    return grid.with_stack(parts, MONTHLY[first][0]), *below
 
 
 def _show_time(field: str, row: QueueRow) -> str:

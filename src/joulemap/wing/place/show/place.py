@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
-
 from joulemap.ask import Choice, Entry, Facts, Refusal, Share
 from joulemap.domain import TIE_RATIO
 from joulemap.physics import spell_precision
@@ -20,7 +18,6 @@ from joulemap.show import (
     head_assumed,
     join_names,
     list_notes,
-    make_stack,
     name_run,
     show_assumed,
     show_chance,
@@ -168,7 +165,7 @@ def draw_placements(answer: PlaceAnswer, grid: Grid, *_: Any, **__: Any) -> Grid
         scale = min(1.0, values[answer.goal].value / sum(taken.values())) if own else 0.0
         for name, some in parts.items():
             some.append(taken.get(name, 0.0) * scale if own else None)
-    return attrs.evolve(grid, pictures=(make_stack(parts, HEADINGS[answer.goal]),))
+    return grid.with_stack(parts, HEADINGS[answer.goal])
 
 
 def _describe_refused(facts: Facts) -> Iterator[str]:

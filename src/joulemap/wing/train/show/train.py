@@ -22,7 +22,6 @@ from joulemap.show import (
     describe_caveat,
     describe_use,
     draw_figure,
-    make_stack,
     name_run,
     show_chance,
     show_interval,
@@ -266,8 +265,8 @@ def add_parts(answer: TrainAnswer, grid: Grid, *_: Any, **__: Any) -> Sequence[B
         for field, name in PHASES.items()
     }
     ranges = (attrs.evolve(one, yields=True) for one in grid.pictures)
-    pictures = (make_stack(parts, STEP_TIME), *ranges)
-    return (attrs.evolve(grid, pictures=pictures), *([Text(refused)] if refused else []))
+    drawn = grid.with_stack(parts, STEP_TIME)
+    return (attrs.evolve(drawn, pictures=(*drawn.pictures, *ranges)), *([Text(refused)] if refused else []))
 
 
 def draw(answer: TrainAnswer) -> Figures:

@@ -30,7 +30,7 @@ from joulemap.plan import Source
 from joulemap.system import JoulemapError, Reason, UsageError, frozen
 from joulemap.wing.llm.serve import ServingRow
 from joulemap.wing.verify.cause import Cause, find_causes
-from joulemap.wing.verify.compared import find_unit, list_rows, quantify
+from joulemap.wing.verify.compared import UNIT, list_rows, quantify
 from joulemap.wing.verify.file import Reading, check_options, read_file
 from joulemap.wing.verify.forecast import Case, Forecast, forecast, measured_of
 from joulemap.wing.verify.generated.row import CauseRow, VerifiedRow
@@ -146,7 +146,7 @@ def _change(cause: Cause, known: Mapping[int, VerifiedRow]) -> Change:
     return Change(
         runs=(key, key),
         metric=row.quantity,
-        before=Quantity(cause.before.value, find_unit(row.quantity), cause.before.half_width),
+        before=Quantity(cause.before.value, UNIT[row.quantity], cause.before.half_width),
         after=after,
         cause=supposed.kind,
         values={**supposed.values, **chip, **own, **counts},

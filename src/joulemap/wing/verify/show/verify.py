@@ -29,16 +29,16 @@ from joulemap.show import (
 )
 from joulemap.system import format_si
 from joulemap.wing.verify.ask.verify import VerifyAnswer
-from joulemap.wing.verify.compared import find_unit, quantify
+from joulemap.wing.verify.compared import UNIT, quantify
 from joulemap.wing.verify.generated.row import VerifiedRow
 from joulemap.wing.verify.show.word import (
+    NOUN,
     UNDER,
     WORDS,
     describe_change,
     describe_condition,
     keep_conditions,
     list_conditions,
-    name_quantity,
 )
 
 HEAD: Final = Template("{error}[: {inside}][; {cause}].")
@@ -69,8 +69,11 @@ SUSPECTS: Final = "the number of passes, the batch size, the units and the warm-
 SUSPECTS_OF: Final = {"time_to_first_token_s": "whether it includes a queue or a warm-up"}
 """Quantity -> what to check if it is far off, in place of `SUSPECTS`."""
 
-OPTIONS: Final = ("weight_precision", "precision", "runtime", "engine", "hardware")
-"""Kinds of change that an option of the command makes; it has the name of the kind, and both precisions have one."""
+OPTION: Final[Mapping[str, str]] = {
+    "weight_precision": "precision",
+    **{name: name for name in ("precision", "runtime", "engine", "hardware")},
+}
+"""Kind of change -> option of the command that sets it."""
 
 ONE: Final = Template("{model} on {hardware}, {configuration} ({format})")
 SEVERAL: Final = Template("{case_index:n configuration} ({formats:and})")
@@ -143,7 +146,7 @@ def _describe_effect(facts: Facts) -> Iterator[str]:
     shown, inside = show_both(measured, cause.after), cause.values["is_inside"]
     yield EFFECT(
         change=describe_change(cause.cause, cause.values),
-        quantity=name_quantity(cause.metric),
+        quantity=NOUN[cause.metric],
         measured=shown[0],
         predicted=shown[1],
         verdict=NO_INTERVAL if inside is None else "inside" if inside else "outside",
@@ -157,7 +160,7 @@ def _describe_furthest(facts: Facts) -> Iterator[str]:
         if one.kind == "unexplained":
             name, ratio = str(one.values["quantity"]), one.values["ratio"]
             suspects = SUSPECTS_OF.get(name, SUSPECTS) if _is_far(one) else None
-            yield WORDS.caveats[one.kind](quantity=name_quantity(name), ratio=ratio, suspects=suspects)
+            yield WORDS.caveats[one.kind](quantity=NOUN[name], ratio=ratio, suspects=suspects)
 
 
 def _is_far(caveat: Caveat) -> bool:
@@ -217,7 +220,7 @@ def _find_option(facts: Facts) -> dict[str, Any]:
         return {}
     if "hardware" in cause.values:
         return {"hardware": cause.values["hardware"]}
-    return {cause.cause.removeprefix("weight_"): cause.values["new"]} if cause.cause in OPTIONS else {}
+    return {OPTION[cause.cause]: cause.values["new"]} if cause.cause in OPTION else {}
 
 
 def show_value(value: Quantity | None) -> str:
@@ -265,7 +268,7 @@ def list_data(answer: VerifyAnswer, told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 CELLS: Final[Mapping[str, Any]] = {
-    "quantity": lambda row: name_quantity(row.quantity),
+    "quantity": lambda row: NOUN[row.quantity],
     "measured": lambda row: show_both(*quantify(row))[0],
     "predicted": lambda row: show_both(*quantify(row))[1],
     "is_inside": lambda row: VERDICTS[row.is_inside],
@@ -293,7 +296,7 @@ PAGES: Final = {
                     **CELLS,
                     "ratio": lambda row: show(row.ratio, "ratio"),
                     "calibrated": lambda row: (
-                        show_value(Quantity(row.calibrated, find_unit(row.quantity))) if row.calibrated else ""
+                        show_value(Quantity(row.calibrated, UNIT[row.quantity])) if row.calibrated else ""
                     ),
                 },
                 cells=lambda answer: {"case_index": partial(name_case, answer)},

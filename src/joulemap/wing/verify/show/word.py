@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -74,18 +73,21 @@ UNDER: Final = ("left_out", "fitted", "scaled", "imported")
 ELSEWHERE: Final = (*UNDER, "can_calibrate", "other_chip", "unexplained", "transposed")
 """Kinds of caveats that are neither in the line on trust nor among the notes."""
 
-NOUNS: Final[Mapping[str, str]] = {
+NOUN: Final[Mapping[str, str]] = {
+    "latency_s": "latency",
+    "throughput_per_s": "throughput",
+    "energy_j": "energy",
+    "power_w": "power",
+    "peak_memory_bytes": "peak memory",
+    "time_to_first_token_s": "time to first token",
     "inter_token_latency_s": "time per output token",
+    "request_latency_s": "request latency",
     "output_tokens_per_s": "output token throughput",
     "total_tokens_per_s": "total token throughput",
+    "energy_per_output_token_j": "energy per output token",
+    "energy_per_request_j": "energy per request",
 }
-"""Measured quantity -> its name, if that does not follow from the quantity's."""
-
-
-def name_quantity(quantity: str) -> str:
-    """Return the name of a measured quantity: without the unit, with spaces."""
-    return NOUNS.get(quantity) or re.sub("_(per_s|s|j|w|bytes)$", "", quantity).replace("_", " ")
-
+"""Measured quantity -> its name."""
 
 CHANGES: Final[Mapping[str, Template]] = {
     "weight_precision": Template("weights in {new} instead of {old}"),
