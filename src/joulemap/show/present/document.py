@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 import attrs
 
 from joulemap.domain.dimension import DISTINGUISHING
-from joulemap.domain.table import HARDWARE_COLUMNS, Table
+from joulemap.domain.table import HARDWARE_COLUMNS, Table, group
 from joulemap.show.present.cell import (
     PROJECTION_NOTE,
     Number,
@@ -26,7 +26,6 @@ from joulemap.show.present.cell import (
     show_quantity,
 )
 from joulemap.show.present.text import make_all_visible, make_visible
-from joulemap.system.group import group
 from joulemap.system.name import PROJECTED
 from joulemap.system.record import frozen
 from joulemap.system.wing import find_parts
