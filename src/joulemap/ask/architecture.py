@@ -19,7 +19,7 @@ from joulemap.catalog.sheet import find_notes
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
 from joulemap.domain.catalogue import ArchitectureNote
 from joulemap.domain.settings import Settings
-from joulemap.domain.table import Table
+from joulemap.domain.table import Table, group
 from joulemap.generated.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 from joulemap.generated.compare import Standing
 from joulemap.physics.record.configuration import Precision
@@ -29,7 +29,6 @@ from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import find_unplugged, select_hardware
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import StoredRun, opening_plans
-from joulemap.system.group import group
 from joulemap.system.record import frozen
 
 PARTS: Final = (

@@ -17,7 +17,7 @@ from joulemap.domain.default import ALONE, CANDIDATES, find_batches
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName
 from joulemap.domain.settings import WAY_OF, Deployment, Limits, Pay, Price, Settings, Usage
-from joulemap.domain.table import Table
+from joulemap.domain.table import Table, first_of_each, group
 from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.plan.budget import apply_scenario
@@ -25,7 +25,6 @@ from joulemap.plan.model_name import find_precisions
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.workload import choose_batches
-from joulemap.system.group import first_of_each, group
 from joulemap.system.record import frozen
 
 MOST_ENTRIES: Final = 10

@@ -16,11 +16,10 @@ from joulemap.ask.rule import list_findings, weigh_findings
 from joulemap.ask.scope import Scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
-from joulemap.domain.table import Table
+from joulemap.domain.table import Table, group
 from joulemap.generated.fusion import FusionOperator, FusionPattern, FusionSubgraph, FusionTotal
 from joulemap.physics.record.runtime import RUNTIME, USUAL_RUNTIME
 from joulemap.plan.source import Source
-from joulemap.system.group import group
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from joulemap.ask.scope import Scope, opening_scope
 from joulemap.ask.standing import choose_each, rank
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import Settings
+from joulemap.domain.table import group
 from joulemap.generated.analyze import RunTotal
 from joulemap.generated.model import ModulePart
 from joulemap.physics.record.runtime import RuntimeName
@@ -23,7 +24,6 @@ from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
 from joulemap.store.run import find_subgraphs
 from joulemap.system.errors import UnknownNameError, UnsupportedError
-from joulemap.system.group import group
 
 if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware

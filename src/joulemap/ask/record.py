@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from joulemap.domain.table import group
 from joulemap.generated.analyze import RunTotal
 from joulemap.plan.reader import reading
 from joulemap.plan.source import Source
@@ -15,7 +16,6 @@ from joulemap.store.query import check_runs, fetch, run_query
 from joulemap.store.run import find_outlines, find_workload_of
 from joulemap.store.workload import read_workload
 from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.system.group import group
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
 

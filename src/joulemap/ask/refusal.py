@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Mapping
 
 from joulemap.ask.fact import BOUNDARY, BUDGET, CALIBRATION, Quantity, Refusal
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.table import group
 from joulemap.plan.selection import Selection
 from joulemap.store.run import Outline
-from joulemap.system.group import group
 
 
 def find_refused(outlines: Mapping[int, Outline], unavailable: Collection[str]) -> Iterator[Refusal]:

@@ -25,7 +25,7 @@ from joulemap.ask.scope import Scope
 from joulemap.ask.setting import SETTINGS
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.domain.table import Column
+from joulemap.domain.table import Column, group
 from joulemap.generated.model import Caveat as StoredCaveat, ModelCaveat
 from joulemap.generated.run import Fallback
 from joulemap.physics.record.configuration import BOUNDARY
@@ -34,7 +34,6 @@ from joulemap.physics.record.runtime import RUNTIME
 from joulemap.store.library import find_query, list_topic
 from joulemap.store.query import run_query
 from joulemap.store.run import Outline, count_appending
-from joulemap.system.group import group
 from joulemap.system.record import frozen
 from joulemap.system.wing import find_parts, list_wings
 

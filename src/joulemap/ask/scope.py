@@ -14,6 +14,7 @@ from joulemap.ask.refusal import find_left_out, find_refused
 from joulemap.domain.assumed import AssumedEnergy
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
+from joulemap.domain.table import group
 from joulemap.physics.record.configuration import BOUNDARY, NO_HOST
 from joulemap.physics.record.weight import label_precision
 from joulemap.plan.run import Plan, plan_runs
@@ -24,7 +25,6 @@ from joulemap.store.connection import Connection
 from joulemap.store.reading import RunReading
 from joulemap.store.run import Outline
 from joulemap.system.errors import UnsupportedError
-from joulemap.system.group import group
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import BATCHES, Settings
-from joulemap.domain.table import Table
+from joulemap.domain.table import Table, group
 from joulemap.generated.compare import PairChance, Recommendation
 from joulemap.generated.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.plan.run import RunTally, plan_runs
@@ -28,7 +28,6 @@ from joulemap.plan.stored_runs import opening_runs
 from joulemap.plan.workload import choose_batches
 from joulemap.store.query import fetch, start
 from joulemap.store.run import Outline
-from joulemap.system.group import group
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:

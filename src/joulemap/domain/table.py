@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar, cast, dataclass_transform
 
@@ -174,3 +174,20 @@ class Table(Generic[AnyRow]):
         """Return each row as a mapping from column name to value."""
         names = self.names
         return [dict(zip(names, cells, strict=True)) for cells in self.cells]
+
+
+One = TypeVar("One")
+Key = TypeVar("Key")
+
+
+def group(rows: Iterable[One], key: Callable[[One], Key]) -> dict[Key, list[One]]:
+    """Return key -> rows that have it."""
+    by_key: dict[Key, list[One]] = {}
+    for row in rows:
+        by_key.setdefault(key(row), []).append(row)
+    return by_key
+
+
+def first_of_each(rows: Iterable[One], key: Callable[[One], Key]) -> dict[Key, One]:
+    """Return key -> first row that has it."""
+    return {name: own[0] for name, own in group(rows, key).items()}

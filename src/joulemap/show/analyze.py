@@ -13,7 +13,7 @@ from joulemap.ask.analyze import PLURALS, AnalyzeAnswer, PartAnswer, name_part
 from joulemap.ask.cause import RESIDUAL
 from joulemap.ask.fact import Share
 from joulemap.domain.settings import ModelDivision, RunDivision
-from joulemap.domain.table import Table
+from joulemap.domain.table import Table, group
 from joulemap.generated.analyze import CategoryShare, OperatorShare, SubgraphRoof, SubgraphShare
 from joulemap.generated.breakdown import PartAction, PartCategory
 from joulemap.generated.report import EnergyLeaf
@@ -40,7 +40,6 @@ from joulemap.show.present.template import Template
 from joulemap.show.run import find_conditions, overlaps, prove_parts, title_run, title_runs
 from joulemap.show.shape import Part, Shape, line
 from joulemap.show.title import bind
-from joulemap.system.group import group
 from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from joulemap.ask.architecture import ENERGY, PARTS, ArchitecturesAnswer, find_l
 from joulemap.ask.fact import Choice, Entry, Facts, Share
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
 from joulemap.domain.settings import ClassDivision
+from joulemap.domain.table import group
 from joulemap.generated.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 from joulemap.physics.record.weight import spell_precision, split_precision
 from joulemap.show.choice import describe_best, describe_beyond
@@ -33,7 +34,6 @@ from joulemap.show.present.template import Template
 from joulemap.show.run import prove_parts
 from joulemap.show.run_name import name_run
 from joulemap.show.shape import Part, Shape
-from joulemap.system.group import group
 
 CLASS: Final = Template("{architecture} ({hardware})")
 MOSTLY: Final = Template("{head}; {share:%} is {part}")

@@ -13,7 +13,7 @@ import attrs
 from joulemap.ask.constant import TIMES, ConstantAnswer, EvidenceAnswer, Evident, Sensitivity, SensitivityAnswer, Varied
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share, Subject, Swing, Turn
 from joulemap.domain.metric import METRIC
-from joulemap.domain.table import Table
+from joulemap.domain.table import Table, first_of_each
 from joulemap.domain.value import show_constant
 from joulemap.physics.record.constant import STATIC
 from joulemap.show.caveat import show_middle, show_range
@@ -27,7 +27,6 @@ from joulemap.show.run import title_runs
 from joulemap.show.run_name import join_names, name_all, name_first, name_run
 from joulemap.show.shape import Part, Shape
 from joulemap.show.title import Title
-from joulemap.system.group import first_of_each
 
 DIGITS: Final = 3
 """Significant digits of constants in lines and main tables; the detailed tables show more digits."""

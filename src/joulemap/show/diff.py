@@ -11,7 +11,7 @@ import attrs
 
 from joulemap.ask.diff import METRICS, DiffAnswer, DifferenceAnswer, is_above
 from joulemap.ask.fact import Caveat, Change, Facts, Limit, Refusal, Term
-from joulemap.domain.table import Table
+from joulemap.domain.table import Table, group
 from joulemap.generated.diff import VersionFigure
 from joulemap.show.caveat import RANGES, describe_caveat
 from joulemap.show.choice import MOST_WHY
@@ -34,7 +34,6 @@ from joulemap.show.run_name import name_all
 from joulemap.show.shape import Part, Shape
 from joulemap.show.sheet import Sheet
 from joulemap.show.title import Title
-from joulemap.system.group import group
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 LEAST_WORK: Final = 0.005

@@ -10,6 +10,7 @@ import attrs
 from joulemap.ask.fact import Change, Facts, Quantity, Term, Value
 from joulemap.ask.fusion import FusionAnswer
 from joulemap.domain.settings import FusionDivision
+from joulemap.domain.table import group
 from joulemap.generated.fusion import FusionTotal
 from joulemap.physics.record.runtime import RUNTIME, USUAL_RUNTIME
 from joulemap.show.choice import MOST_WHY
@@ -23,7 +24,6 @@ from joulemap.show.present.template import Template
 from joulemap.show.run import title_run
 from joulemap.show.run_name import name_run
 from joulemap.show.shape import Part, Shape
-from joulemap.system.group import group
 
 COLUMNS: Final[Mapping[FusionDivision, str]] = {
     "pattern": "fusion_pattern | subgraph_count",

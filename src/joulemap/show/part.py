@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from joulemap.ask.fact import Choice, Entry, Facts, Share, Subject
+from joulemap.domain.table import first_of_each
 from joulemap.show.caveat import show_middle, tell_ranges
 from joulemap.show.choice import describe_choices, finish
 from joulemap.show.present.category import name_category
 from joulemap.show.present.cell import show_ends, show_quantity
 from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_first, name_run
-from joulemap.system.group import first_of_each
 
 MODULES: Final = Template("{name} uses {energy}[ ({share:%} in {module})] and takes {latency} per batch")
 ENERGY: Final = Template("{name} uses {energy}[, {share:%} of it {largest}]")

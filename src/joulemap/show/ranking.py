@@ -10,6 +10,7 @@ import attrs
 from joulemap.ask.fact import Choice, Entry, Facts, Share
 from joulemap.ask.ranking import EVEN, RankingAnswer
 from joulemap.domain.metric import METRIC, Metric, MetricName
+from joulemap.domain.table import group
 from joulemap.generated.compare import HardwareNumber, RankedHardware
 from joulemap.show.choice import describe_best, describe_beyond
 from joulemap.show.contest import lay_parts
@@ -21,7 +22,6 @@ from joulemap.show.present.document import Grid, choose_rows
 from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_first
 from joulemap.show.shape import Part, Shape
-from joulemap.system.group import group
 
 LIMITED: Final = Template("{name} {limits:and}")
 LIMITS: Final = {

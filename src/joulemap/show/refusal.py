@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from joulemap.ask.fact import BOUNDARY, BUDGET, CALIBRATION, Refusal
+from joulemap.domain.table import group
 from joulemap.show.present.cell import show_count
 from joulemap.show.present.template import Template
-from joulemap.system.group import group
 from joulemap.system.name import PROJECTED
 
 MOST_REASONS: Final = 2

@@ -14,7 +14,7 @@ from joulemap.ask.sweep import ASKED, SweepAnswer, find_series
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import SweepDivision
-from joulemap.domain.table import Column
+from joulemap.domain.table import Column, first_of_each, group
 from joulemap.generated.sweep import SweepPoint, SweepSeries, SweepWinner
 from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.physics.record.weight import spell_precision
@@ -39,7 +39,6 @@ from joulemap.show.run import show_limit
 from joulemap.show.run_name import join_names, name_all, name_first, name_run
 from joulemap.show.shape import Part, Shape
 from joulemap.show.title import Title
-from joulemap.system.group import first_of_each, group
 
 ALONE: Final = Template(
     "Use batch {energy_batch} on {name} for energy, {energy_per_inference} per inference, and batch {throughput_batch} "

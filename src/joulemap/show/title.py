@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from joulemap.domain.table import group
 from joulemap.physics.record.configuration import NO_HOST
 from joulemap.show.present.template import Template
-from joulemap.system.group import group
 from joulemap.system.record import frozen
 
 RUNS: Final = Template("{models:list}, batch {batches:and}, {precisions:list}[, {runtimes:list}]")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from joulemap.ask.fact import Change, Choice, Facts, Win
+from joulemap.domain.table import first_of_each
 from joulemap.show.caveat import show_middle
 from joulemap.show.choice import (
     MOST_TIED,
@@ -17,7 +18,6 @@ from joulemap.show.choice import (
 )
 from joulemap.show.present.template import Template
 from joulemap.show.run_name import join_names, name_all, name_first, name_run
-from joulemap.system.group import first_of_each
 
 OF_SOME: Final = Template("{count} of {total} {level}s")
 OF_EVERY: Final = {1: Template("the {level}"), 2: Template("both {level}s")}
