@@ -44,6 +44,7 @@ ALONE: Final = Template(
     "Use batch {energy_batch} on {name} for energy, {energy_per_inference} per inference, and batch {throughput_batch} "
     "for throughput, {throughput}."
 )
+AT_ONE: Final = Template("Use batch {energy_batch} on {name}: {energy_per_inference} per inference and {throughput}.")
 ONE_CHIP: Final = Template(
     "{name} uses the least energy per inference at batch {lean:range} and has its highest throughput at batch "
     "{busy:range}, depending on the model."
@@ -84,7 +85,8 @@ def describe_answer(facts: Facts) -> str:
     entries = facts.of(Entry)
     if len(entries) == 1:
         values = {name: show_middle(one).strip() for name, one in entries[0].values.items()}
-        return ALONE(name=name_run(facts.runs[entries[0].runs[0]]), **values)
+        form = AT_ONE if values["energy_batch"] == values["throughput_batch"] else ALONE
+        return form(name=name_run(facts.runs[entries[0].runs[0]]), **values)
     models = list(dict.fromkeys(one.model for one in choices))
     if len(models) == 1:
         return describe_choices(choices, facts.runs)

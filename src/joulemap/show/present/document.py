@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 import attrs
 
 from joulemap.domain.dimension import DISTINGUISHING
-from joulemap.domain.table import HARDWARE_COLUMNS, Table, group
+from joulemap.domain.table import HARDWARE_COLUMNS, Table
 from joulemap.show.present.cell import (
     PROJECTION_NOTE,
     Number,
