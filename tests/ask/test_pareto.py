@@ -78,7 +78,7 @@ def test_how_sure_a_choice_is_has_the_configurations_within_its_ranges(answer: P
 
 @pytest.mark.slow
 def test_chips_without_a_price_are_left_out_by_name(workspace: Workspace) -> None:
-    answer = workspace.pareto("conv_block", hardware=["l4", "groq_tsp_v1"], batch=1, precision="int8", x="cost")
+    answer = workspace.pareto("conv_block", hardware=["l4", "groq_tsp_v1"], batch=1, precision="int8", x="cost", pay="rented")
     (lost,) = (one for one in answer.facts.of(Caveat) if one.kind == "unpriced")
     assert {answer.facts.runs[one].hardware for one in lost.runs} == {"groq_tsp_v1"}
     assert any("groq_tsp_v1" in one for one in list_reasons(answer.facts))

@@ -221,6 +221,8 @@ def _enter(scope: Scope, run_id: int, total: RunPair, side: str, subgraph: str) 
         values={
             "energy": Quantity(getattr(total, f"energy_{side}_j"), "J", energy),
             "latency": Quantity(getattr(total, f"latency_{side}_s"), "s", latency),
+            "edp": Quantity(getattr(total, f"edp_{side}_js"), "Js"),
+            "memory": Quantity(float(getattr(total, f"memory_{side}_bytes")), "B"),
         },
     )
 

@@ -425,7 +425,8 @@ def _score(source: Source, supplied: Supplied) -> Iterator[PackageFinding]:
     yield from _state("measurements", "wrong", faults)
     if scored and not faults:
         count, held_out = len(supplied.measurements), sum(not row.seen for row in supplied.measurements)
-        found = _find("scored", scored[0], predicted=count, count=count, held_out=held_out)
+        unseen = [row for row in scored if not row.is_seen]
+        found = _find("scored", scored[0], predicted=count, count=count, held_out=held_out, unseen=unseen)
         yield from _state("measurements", "ok", [found])
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Final
 
 from joulemap.ask.package_check import Fault, PackageCheck, find_factor
@@ -12,6 +13,7 @@ from joulemap.show.present.document import Lines
 from joulemap.show.present.template import Template
 from joulemap.show.shape import Part
 from joulemap.show.sheet import Sheet
+from joulemap.show.validate import describe_medians
 
 SOUND: Final = "All checks pass."
 UNSOUND: Final = Template("{count:n check} found a fault.")
@@ -39,7 +41,7 @@ FAULTS: Final[Mapping[str, Template]] = {
     "odd_clock": Template("{hardware}: clock of {clock} is outside {least} to {most}: check its unit"),
     "refused": Template("{hardware}: no trial model runs: {reason}"),
     "scored": Template(
-        "{predicted} of {count:n row} predicted; no number was chosen with {held_out} of them (held out). "
+        "{predicted} of {count:n row} predicted; no number was chosen with {held_out} of them (held out). [{scores} ]"
         "The worst is " + OFF + "."
     ),
     "skipped": Template("no trial model runs on {hardware:list}"),
@@ -74,9 +76,20 @@ def describe_fault(fault: Fault) -> str:
     if isinstance(row, ScoredRow) and row.quantity is not None:
         side = HIGH if (row.predicted or 0.0) > (row.measured or 0.0) else LOW
         values |= {"quantity": show(row.quantity, QUANTITY), "factor": find_factor(row), "side": side}
+        values |= {"scores": _describe_errors(values.get("unseen", ()))}
     elif isinstance(row, ScoredRow):
         values["reason"] = values["reason"] or UNEVALUATED
     return FAULTS[fault.kind](row, **values)
+
+
+def _describe_errors(rows: Sequence[ScoredRow]) -> str | None:
+    """Return the median error of the most measured quantities, and the coverage of all; None without rows."""
+    by_quantity: dict[str, list[float]] = {}
+    for row in rows:
+        by_quantity.setdefault(row.quantity or "", []).append(abs((row.predicted or 0.0) / (row.measured or 1.0) - 1.0))
+    medians = [(name, median(errors), len(errors)) for name, errors in sorted(by_quantity.items())]
+    covered = [row.is_covered for row in rows if row.is_covered is not None]
+    return describe_medians(medians, sum(covered) / len(covered) if covered else None, len(covered)) or None
 
 
 def describe_check(answer: PackageCheck) -> str:

@@ -30,12 +30,19 @@ def describe_scores(overall: Iterable[PredictionScore]) -> str:
     """Return the median errors of the most measured quantities, and the coverage of all, from rows of all hardware;
     empty without rows.
     """
-    rows = sorted(overall, key=lambda row: -row.measurement_count)
+    rows = list(overall)
     count = sum(row.ranged_count for row in rows)
     covered = sum((row.covered_fraction or 0.0) * row.ranged_count for row in rows) / count if count else None
-    errors = [
-        ERROR(error=row.median_error_fraction, quantity=show(row.quantity, QUANTITY)) for row in rows[:MOST_NAMED]
-    ]
+    medians = [(row.quantity, row.median_error_fraction, row.measurement_count) for row in rows]
+    return describe_medians(medians, covered, count)
+
+
+def describe_medians(medians: Iterable[tuple[str, float, int]], covered: float | None, count: int) -> str:
+    """Return the median errors of the most measured quantities, each as (quantity, error, measurements), and the share
+    of `count` values that their intervals cover; empty without quantities.
+    """
+    most = sorted(medians, key=lambda one: -one[2])[:MOST_NAMED]
+    errors = [ERROR(error=error, quantity=show(quantity, QUANTITY)) for quantity, error, _ in most]
     return SCORED(errors=errors, covered=covered, count=count) if errors else ""
 
 

@@ -269,7 +269,7 @@ PAGES: Final = {
         data=list_data,
         csv="main",
         choices=choose,
-        limit=8,
+        limit=6,
         parts=(
             Part(
                 table="shown",
