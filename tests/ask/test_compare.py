@@ -51,6 +51,7 @@ def test_choices_are_the_order_of_the_rows(
 ) -> None:
     answer = ask(question, workspace)
     rows = {row.run_id: row for row in answer.answered}
+    firsts = {one.runs[0] for one in answer.facts.of(Choice)}
     for one in answer.facts.of(Choice):
         if not answer.facts.runs[one.runs[0]].is_available or len(one.runs) < 2:
             continue
@@ -60,8 +61,8 @@ def test_choices_are_the_order_of_the_rows(
         assert one.runs[0] == ranked[0].run_id
         assert_close(one.value.value, getattr(ranked[0], column))
         rival = next((row for row in ranked if row.hardware != ranked[0].hardware), ranked[1])
-        assert one.runs[1] == rival.run_id
-        assert_close(one.ratio, getattr(rival, column) / getattr(ranked[0], column))
+        assert one.runs[1] in {rival.run_id, *firsts}  # a trade-off faces the best by another metric
+        assert_close(one.ratio, getattr(rows[one.runs[1]], column) / getattr(ranked[0], column))
     entries = {one.runs[0]: one.values for one in answer.facts.of(Entry)}
     assert entries.keys() == rows.keys()
     for run_id, row in rows.items():

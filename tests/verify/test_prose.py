@@ -100,7 +100,7 @@ def check_explore(workspace: Workspace) -> None:
     own = {one.objective: one for one in answer.best}
     least = own["energy"]
     assert least.own_ratio is not None and headline.startswith(
-        f"Take {least.design}: {show_plain(least.own_ratio)}x less"
+        f"Build {least.design}: {show_plain(least.own_ratio)}x less"
     )
     moved = [one for one in answer.facts.of(Change) if answer.facts.runs[one.runs[1]].hardware == least.design]
     check(headline.partition(" at ")[2], "x", *(one.after.value / one.before.value for one in moved[1:2]))
