@@ -216,7 +216,7 @@ def test_what_commands_say_fits(arguments: tuple[str, ...], joulemap: Run, own_d
             assert len(line) <= width or max(map(len, line.split())) > width - 9
             assert line == line.rstrip()
         assert "\n\n\n" not in text
-        said = re.sub(r"\(\d+\s+columns?\s+folded:[^;]*;\s+--wide\s+shows\s+all\)", "", text)
+        said = re.sub(r"\(\d+\s+columns?\s+folded:[^;]*;\s+--wide\s+shows\s+all[^)]*\)", "", text)
         # pictures and their axes follow the width, and a backslash joins the lines of a command
         plain = [word for word in said.split() if not DRAWN.search(word) and not set(word) <= {*"-+\\"}]
         assert {word.strip(",") for word in plain} <= words

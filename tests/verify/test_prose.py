@@ -123,7 +123,7 @@ def check_here(workspace: Workspace) -> None:
     answer = workspace.here("resnet18", recorded=TESTS / "here" / "machine" / "gaming_pc.json")
     headline, _ = parts(answer)
     best, second = sorted((row for row in answer.runs if row.latency_s), key=lambda row: row.latency_s or 0.0)
-    assert headline.startswith(best.label)
+    assert headline.startswith(f"Use {best.label}: ")
     check(headline, "s", best.latency_s)
     check(headline, "J", best.energy_j)
     check(headline, "x", (second.latency_s or 0.0) / (best.latency_s or 1.0))
