@@ -131,7 +131,7 @@ def check_page(text: str) -> None:
     assert page.open == []
     drawn = {"figure", "svg", "title", "desc", "g", "path", "rect", "text", "line", "defs", "clippath", "tspan"}
     assert page.seen <= drawn | {
-        "div", "h3", "h4", "table", "thead", "tbody", "tr", "th", "td", "p", "ol", "ul", "li", "pre", "br",
+        "div", "h3", "h4", "table", "thead", "tbody", "tr", "th", "td", "p", "ol", "ul", "li", "pre", "br", "code",
     }  # fmt: skip
 
 

@@ -180,7 +180,7 @@ def test_formats_for_programs_know_no_width(form: str) -> None:
         assert all(cell in text for cells in (CHIPS.headings, *CHIPS.rows) for cell in cells)
 
 
-DRAWN = re.compile("[│├●┤─█░▏▎▍▌▋▊▉▁▂▃▄▅▆▇…]")
+DRAWN = re.compile("[│├●┤─█░▏▎▍▌▋▊▉▁▂▃▄▅▆▇…·○⠁-⣿]")
 """Characters of a picture, and the mark of a shortened heading."""
 
 

@@ -112,10 +112,13 @@ def check_explore(workspace: Workspace) -> None:
     assert counts == tied
     for objective, column in (("energy", "energy_per_inference_j"), ("latency", "latency_s")):
         assert_close(own[objective].value, min(row[column] for row in front))
-    (term,) = (one for one in answer.facts.of(Term) if answer.facts.runs[one.runs[0]].hardware == least.design)
-    for amount, power, seconds in zip(term.amounts, term.prices, term.counts, strict=True):
+    terms = [one for one in answer.facts.of(Term) if answer.facts.runs[one.runs[0]].hardware == least.design]
+    assert_close(sum(one.share or 0.0 for one in terms), 1.0)
+    static = next(one for one in terms if one.prices)
+    for amount, power, seconds in zip(static.amounts, static.prices, static.counts, strict=True):
         assert power is not None and seconds is not None
         assert_close(amount.value, power.value * seconds.value, rel=1e-9)
+    term = terms[0]
     assert term.share is not None and f"{show_share(term.share)} of the gap" in insights[0]
 
 

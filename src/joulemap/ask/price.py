@@ -131,7 +131,7 @@ def find_prices(
     """Return the prices that `cost` would compare for these runs; empty if `usage` is None."""
     if usage is None:
         return ComparedPrices(of_run={}, paid="")
-    used, way = read_usage(usage, settings)
+    used, way = read_usage(usage, settings, usual="both")
     by_run: dict[int, dict[str, Quantity | None]] = {}
     pay, kinds = "", set()
     for row in fetch(connection, CostOption, run_ids=list(run_ids), **used, **way):
