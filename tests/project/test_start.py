@@ -50,7 +50,7 @@ BUDGETS = {
     ("sql", "SELECT hardware FROM runs"): Budget(103, 299, 15, 84),
     ("query", "run", "run.list"): Budget(103, 299, 17, 84),
     ("hardware", "list"): Budget(132, 331, 26, 94),
-    ("compare", "resnet18"): Budget(211, 494, 66, 123),
+    ("compare", "resnet18"): Budget(215, 499, 66, 123),
     ("compare", "mobilenet_v2"): Budget(262, 550, 116, 128),
     ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(358, 655, 174, 155),
 }
