@@ -203,7 +203,7 @@ def test_the_command_that_tries_a_constant_sets_one_of_the_chip(workspace: Works
 def test_a_cost_without_a_price_is_refused(workspace: Workspace) -> None:
     module = Settings(hardware="jetson_orin_nano", precision="fp16")
     with pytest.raises(UnsupportedError):  # nobody rents out a module
-        workspace.sensitivity("mlp", module, metric="cost")
+        workspace.sensitivity("mlp", module, metric="cost", usage=Usage(pay="rented"))
     bought = workspace.sensitivity("mlp", module, metric="cost", usage=Usage(pay="bought"))
     assert known(bought.rows[0].metric_value) > 0.0
 

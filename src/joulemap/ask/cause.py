@@ -37,6 +37,9 @@ RESIDUAL: Final = "board"
 UNEXPLAINED: Final = "unexplained"
 """Name of the term of all roles of that category together."""
 
+BATCH: Final = "batch"
+"""Unit of work of metrics that are not divided."""
+
 ROLE, CATEGORY = "role", "category"
 """Levels of terms."""
 
@@ -58,7 +61,8 @@ def find_causes(scope: Scope, pair: Pair, metric: MetricName, batches: Pair = (1
     if powers.energy_power:
         roles = fetch(scope.connection, RoleDifference, **given)
         scope.reading.behind.append(roles)
-        return list(list_roles(roles, pair, batches=batches))
+        per = "" if METRIC[metric].per == BATCH else METRIC[metric].per
+        return [attrs.evolve(one, per=per) for one in list_roles(roles, pair, batches=batches)]
     if powers.latency_power and batches[0] == batches[1]:
         times = fetch(scope.connection, CategoryDifference, metric="latency", **given)
         scope.reading.behind.append(times)

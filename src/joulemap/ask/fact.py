@@ -362,6 +362,8 @@ class Term:
     """Amount of work of each run, if it explains much of the difference."""
     prices: tuple[Quantity | None, ...] = ()
     """Energy per unit of work, power, time per unit of work, or rate of each run, if it explains much."""
+    per: str = ""
+    """Unit of work that the counts are for; empty for a whole batch."""
     passes: tuple[float | None, ...] = ()
     """Counted MACs per MAC of the model, if they are several."""
     units: tuple[tuple[int | None, int | None, str], ...] = ()

@@ -45,7 +45,7 @@ CHEAPEST: Final = Template(
 )
 TIED: Final = Template("{verb} {name}: {cost} per million {unit}; {others} may be as cheap")
 EITHER: Final = Template(
-    "{verb} {name} or[ {other}] {rival}: a tie at {cost} per million {unit}[ ({chance} for {name})]"
+    "{verb} {name}: {cost} per million {unit}[ ({chance} likely cheapest)];[ {other}] {rival} may be as cheap"
 )
 OTHERS: Final = Template("{count:n other}")
 ONLY: Final = Template("{verb} {name}: {cost} per million {unit}")

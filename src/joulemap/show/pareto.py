@@ -36,7 +36,7 @@ from joulemap.show.term import describe_causes
 
 KNEE: Final = Template("Take {pick}, the knee: it {gain} ({best}) at {loss:x} the {x}[; {chance} likely on the front]")
 ENDS: Final = Template(
-    "{first} for {x}, {pick} for {y}: {pick} {gain} at {loss:x} the {x}[; {chance} likely on the front]"
+    "{first} for {x}, {pick}[, the {knee},] for {y}: {pick} {gain} at {loss:x} the {x}[; {chance} likely on the front]"
 )
 SMALL: Final = Template("Take {taken}: it {gain}, which {loss}")
 ONE: Final = Template("Take {name}: {x} and {y}, both better than those of every other configuration.")
@@ -103,8 +103,10 @@ def describe_answer(facts: Facts) -> str:
     if front.knee is None and (slight.ratio or 1.0) < SLIGHT:
         taken, gain = name_first(runs, great), _describe_gain(great, runs)
         return SMALL(taken=taken, gain=gain, loss=_describe_gain(slight, runs, "")) + "."
-    form = ENDS if is_trade else KNEE
-    return finish([form(**values), form(**{**values, "chance": ""})])
+    if not is_trade:
+        return finish([KNEE(**values), KNEE(**{**values, "chance": ""})])
+    knee = "knee" if front.knee is not None else None
+    return finish([ENDS(knee=knee, **{**values, "chance": one}) for one in (values["chance"], "")])
 
 
 def _describe_gain(choice: Choice, runs: Mapping[int, Subject], rival: str | None = None) -> str:

@@ -68,7 +68,7 @@ KEPT: Final = Template("{head} and meets {limits}[ ({chance:chance} likely)]")
 WITHIN: Final = Template("Take {name}: {values:and} meet {limits}; {count:n other} may be as good")
 ONE_LIMIT, BOTH_LIMITS, ALL_LIMITS = "the limit", "both limits", "all limits"
 ONLY: Final = Template("Only {hardware} meets {limits}[, best at {settings:list}] ({noun} {value})")
-BEST: Final = Template("{name} is the best configuration[ within {limits}] ({noun} {value})")
+BEST: Final = Template("Take {name}: the {rank} configuration[ within {limits}] ({noun} {value})")
 NONE: Final = Template("No available configuration {lack}; {name}, which cannot be bought, does ({noun} {value})")
 RUNS: Final = "runs the model"
 MEETS: Final = Template("meets {limits}")
@@ -128,7 +128,11 @@ def describe_recommendation(facts: Facts) -> str:
         return finish([NONE(lack=lack, **given)])
     if len(first.runs) < 2:
         is_alone = run.is_available and any(one.missed_count for one in facts.of(Limit))
-        return finish([(ONLY if is_alone else BEST)(settings=run.settings, **given)], run)
+        if is_alone:
+            return finish([ONLY(settings=run.settings, **given)])
+        is_sold = all(one.is_available for one in facts.runs.values())
+        rank = "best" if run.settings else "only" if is_sold else "only available"
+        return finish([BEST(rank=rank, **given)], run)
     if not limits or not run.is_available or not first.tied:
         unsure = [one.values["probability"] for one in facts.of(Caveat) if one.kind == "kept" and one.weight]
         more = {"limits": limits, "chance": next(iter(unsure), None)}

@@ -58,7 +58,7 @@ PLURAL: Final = ("registers", "links", "unattributed losses", "kernel launches")
 
 SIDE: Final = Template("{amount} on {name}[ ({units})]")
 TIMES: Final = Template("{count} x {price}")
-DURING: Final = Template("{price} for {count}")
+DURING: Final = Template("{price} for {count}[ per {per}]")
 AT_RATE: Final = Template("{count} at {price}")
 PASSES: Final = Template("{count} ({passes} per MAC of the model)")
 PER: Final = Template("{price} each")
@@ -234,7 +234,7 @@ def _multiply(term: Term, side: int, count: Quantity | None, price: Quantity | N
     priced = show_share(price.value) if not price.unit else show_middle(price)
     if counted:
         form = AT_RATE if is_rate else DURING if price.unit == "W" else TIMES
-        return form(count=counted, price=priced)
+        return form(count=counted, price=priced, **({"per": term.per or None} if form is DURING else {}))
     return priced if is_rate or price.unit in ("W", "") else PER(price=priced)
 
 

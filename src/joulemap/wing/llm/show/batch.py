@@ -28,10 +28,10 @@ MOST_EXCEPTIONS: Final = 1
 """Maximum exceptions to the most common limit of a phase that a sentence lists."""
 
 BATCH: Final = Template("batch {batch}")
-ONE: Final = Template("{name} serves {rate} tokens/s, one every {time} per sequence, at {energy} each")
+ONE: Final = Template("{name} serves {rate} tokens/s, one every {time} per sequence; decoding takes {energy} each")
 ONE_OF_SEVERAL: Final = Template(
-    "On {name}, batch {batch} serves most, {rate} tokens/s at {energy} each; batch {other_batch} answers fastest, "
-    "{other_time} per token"
+    "On {name}, batch {batch} serves most, {rate} tokens/s ({energy} each to decode); batch {other_batch} answers "
+    "fastest, {other_time} per token"
 )
 AT_BATCHES: Final = Template("{head}; batch {fast} for latency, {cheap} for cost")
 SHORT: Final = Template("not enough memory: {shortages}[; {more} more]")
