@@ -59,7 +59,7 @@ EXEMPT: Final = (
             source="physics/traffic.py, dram_bytes",
             is_fault=True,
         )
-        for chip in ("l4*", "rtx_*", "a800*")
+        for chip in ("l4*", "rtx_*", "a800*", "gb10*")
     ),
     *(
         Exempt(
