@@ -12,6 +12,7 @@ from joulemap.ask.analyze import AnalyzeAnswer
 from joulemap.ask.fact import Caveat, Share
 from joulemap.physics.record.configuration import Precision
 from joulemap.physics.record.runtime import RuntimeName
+from joulemap.show.analyze import SPREAD
 from joulemap.system.errors import UnknownNameError, UnsupportedError
 from joulemap.workspace import Workspace
 from lazy import Lazy
@@ -180,3 +181,12 @@ def test_exchange_between_devices_is_communication_as_in_train(workspace: Worksp
     training = Training(devices=(8,))
     (row,) = workspace.train("resnet18", hardware="rtx_4090", precision="bf16", batch=32, training=training).rows
     assert_close(shares["communication"], (row.exchange_s or 0.0) / (row.step_s or 0.0), rel=1e-6)
+
+
+@pytest.mark.parametrize("model", ["mlp", "conv_block", "gemm(m=4096,n=4096,k=4096)"])
+def test_a_larger_batch_is_advised_only_where_it_saves_energy(model: str, workspace: Workspace) -> None:
+    answer = workspace.analyze(model, "l4", precision="fp16", batch=1)
+    more = workspace.analyze(model, "l4", precision="fp16", batch=4).total
+    is_advised = answer.document().answer.startswith(SPREAD)
+    assert is_advised == (model == "conv_block")
+    assert not is_advised or more.energy_j / more.batch < answer.total.energy_j

@@ -88,10 +88,7 @@ OVERLAPPING: Final = Template("batches overlap: one every {interval_s:s}, limite
 
 START: Final = "Start with "
 SPREAD: Final = "Larger batches spread "
-"""Begin of the first line, if a larger batch uses units that wait, so that static power serves more inferences."""
-
-BUSY: Final = 0.5
-"""Minimum share of the compute peak at which a larger batch takes as much longer as it is larger."""
+"""Begin of the first line, if most of the time passes in launches, which a larger batch shares."""
 
 NAMED_ACTIONS: Final = 3
 """Maximum actions named in a caption."""
@@ -254,10 +251,13 @@ def lay_events(answer: AnalyzeAnswer, headings: str, line: str) -> Grid:
 def choose(answer: AnalyzeAnswer, *, by: RunDivision = "action", **_: Any) -> Mapping[str, Any]:
     """Return the values of slots in the texts of lines, parts and steps."""
     total, divisions = answer.total, tuple(PLURALS)
-    largest = next((one.name for one in answer.facts.of(Share) if one.level == "category"), "")
+    largest, limit = (
+        next((one.name for one in answer.facts.of(Share) if one.level == level), "")
+        for level in ("category", "bottleneck")
+    )
     begin = "" if largest == RESIDUAL else START  # nobody can act on a fitted residual
     return {
-        "advice": SPREAD if largest == "static" and total.compute_utilization_fraction < BUSY else begin,
+        "advice": SPREAD if (largest, limit) == ("static", "launch") else begin,
         "by": by,
         "division": PLURALS[by],
         "formulas": answer.events if by == "event" else None,
