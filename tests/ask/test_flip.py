@@ -151,7 +151,8 @@ def test_a_constant_of_the_class_is_one_constant_of_both(workspace: Workspace) -
 
 @pytest.mark.slow
 def test_costs_rest_on_use_as_one_constant_of_both(workspace: Workspace) -> None:
-    answer = workspace.flip("resnet18", "l4", "h100_sxm5", precision="bf16", metric="cost")
+    usage = Usage(pay="rented")
+    answer = workspace.flip("resnet18", "l4", "h100_sxm5", precision="bf16", metric="cost", usage=usage)
     rows = {(row.side, row.constant): row for row in answer.rows}
     cost_a, cost_b = answer.values
     assert_close(known(rows["A", "price_cloud"].flip_ratio), cost_b / cost_a, rel=1e-5)
