@@ -34,7 +34,7 @@ from joulemap.plan.source import Source
 from joulemap.plan.version import formula_version
 from joulemap.wing.explore.block import QUESTION, Block
 from joulemap.wing.explore.design.question import prepare_question
-from joulemap.wing.explore.design.task import DesignTask, cut_blocks, evaluate_task, make_tasks
+from joulemap.wing.explore.design.task import DesignTask, evaluate_task, make_tasks
 from joulemap.wing.explore.lake.fill import fill, run_task
 from joulemap.wing.explore.lake.shard import ROW_GROUP, encode, open_lake, store_points
 
@@ -228,7 +228,11 @@ def hand_out(size: int, folder: Path) -> None:
     source = Source(path=folder / "asked.duckdb")
     settings = Settings(hardware="tpu_v4", precision="bf16")
     question = prepare_question(source, ["resnet50"], settings, vary, {}, None, 0, is_kept=True)
-    parts = cut_blocks(question.groups, size)
+    parts = [
+        (group, group.numbers[start : start + size])
+        for group in question.groups
+        for start in range(0, len(group.numbers), size)
+    ]
     spent = []
     for count in (10, 110):
         start = time.process_time()

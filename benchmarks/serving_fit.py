@@ -19,7 +19,7 @@ import numpy as np
 
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.quantity import Quantity
-from joulemap.system.errors import JoulemapError
+from joulemap.system.errors import Reason
 from joulemap.wing.llm.row import ServingRow
 from joulemap.wing.llm.serving import predict as prediction
 from joulemap.wing.llm.stack import Stack, find_stack, load_coefficients
@@ -56,9 +56,8 @@ class Fit:
         self.numbers = numbers
         found = []
         for row in rows:
-            try:
-                one = prediction.predict_row(row, self.hardware[row.hardware])
-            except JoulemapError:
+            (one,) = prediction.predict([row], self.hardware[row.hardware])
+            if isinstance(one, Reason):
                 continue
             for name in QUANTITIES:
                 measured, predicted = getattr(row, name), getattr(one, name)
