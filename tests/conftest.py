@@ -97,7 +97,7 @@ def _make_once(
 def pytest_unconfigure() -> None:
     """Remove the cache of the tests."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
-        shutil.rmtree(os.environ["JOULEMAP_CACHE"], ignore_errors=True)
+        shutil.rmtree(os.environ.get("JOULEMAP_CACHE", ""), ignore_errors=True)
 
 
 def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:

@@ -5,7 +5,7 @@ grain = "one row per goal; none for a goal without values"
 order = ["goal, in the order first_token, between_tokens, energy, cost"]
 [parameters]
 slow_half_widths = { type = "DOUBLE[]", default = [], meaning = "half-width of the 80 % interval that slow hosts add to the logarithm of the time between tokens, one per configuration; empty for none" }
-takes_all = { type = "BOOLEAN", default = false, meaning = "true to rank unavailable hardware too" }
+takes_all = { type = "BOOLEAN", default = false, meaning = "true to rank unavailable hardware too, as without it if fewer than two are available" }
 [columns]
 goal = { type = "VARCHAR", meaning = "goal: first_token (least time to first token), between_tokens (least time between tokens), energy (least joules per output token, of all devices) or cost (least USD per million output tokens, in the requested way of paying)" }
 label = { type = "VARCHAR", meaning = "the winner, as llm.phase names it; ties go to the first name" }
@@ -76,7 +76,7 @@ compared AS (
     SELECT c.*
     FROM candidate AS c
     WHERE place_of_hardware = 1
-    QUALIFY $takes_all OR is_available OR NOT bool_or(is_available) OVER (PARTITION BY goal)
+    QUALIFY $takes_all OR is_available OR count(*) FILTER (is_available) OVER (PARTITION BY goal) < 2
 ),
 -- ranks count the compared hardware alone: unavailable hardware takes no rank
 ranked AS (

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.setting import Serving
 
 LOCAL_ENGINE: Final = "llamacpp"
-"""Engine that serves on CPUs and Apple GPUs of laptops, boards and phones, for which other engines have no kernels."""
+"""Engine that serves on CPUs and GPUs of laptops, boards and phones, for which other engines have no kernels."""
 
 LOCAL_VENDOR: Final = "Apple"
 """Vendor whose GPUs run `LOCAL_ENGINE`. Source: vLLM documentation, Installation, CPU (Apple silicon, recalled)."""
@@ -42,11 +42,17 @@ LOCAL_WEIGHTS: Final = "q4_k_m"
 NPU_ENGINES: Final[Mapping[str, tuple[tuple[Precision, ...], tuple[str, ...]]]] = {
     "genie": ((), ("int4",)),
     "rkllm": (("int8",), ()),
+    "openvino_genai": (("fp16",), ("int4:row",)),
+    "fastflowlm": (("bf16",), ("q4_1",)),
+    "ax_llm": (("fp16",), ("int8:row",)),
+    "hailort_genai": (("int8",), ("int4:row",)),
 }
 """Engine of one vendor's NPUs outside data centers, for which others have no kernels -> (activation precisions, weight
 precisions) of the models that are published for it.
 
-Sources: Qualcomm AI Hub (w4a16); airockchip/rknn-llm, benchmark.md (w8a8 on every chip).
+Sources: Qualcomm AI Hub (w4a16); airockchip/rknn-llm, benchmark.md (w8a8 on every chip); OpenVINO documentation, NPU
+with OpenVINO GenAI (symmetric int4, a scale per channel); FastFlowLM/FLM_Q4NX_Converter (four bits, a scale and a
+minimum per 32 weights); AXERA-TECH/ax-llm (w8a16); hailo-ai/hailo_model_zoo_genai (a8w4).
 """
 
 PRECISIONS: Final[tuple[tuple[tuple[Precision, ...], tuple[str, ...]], ...]] = ((("fp8",), ()), ((), ("int4",)))
@@ -131,8 +137,8 @@ class ServedModel:
         """Return the model with the default engine and weights, where none are given.
 
         GGUF files run on llama.cpp, and so do models in a format of such files alone. So do other models on CPUs
-        outside data centers and on Apple GPUs, with `LOCAL_WEIGHTS`. NPUs outside data centers run the engine of their
-        vendor. An engine that is given and is the default one has its weights, too.
+        outside data centers and on GPUs of laptops and of Apple, with `LOCAL_WEIGHTS`. NPUs outside data centers run
+        the engine of their vendor. An engine that is given and is the default one has its weights, too.
         """
         settings, serving = self.settings, self.serving
         if serving.prefill_on:
@@ -157,9 +163,9 @@ class ServedModel:
 
 
 def _is_local(entry: HardwareEntry) -> bool:
-    """Return whether a chip is a CPU outside data centers or a GPU of `LOCAL_VENDOR`."""
+    """Return whether a chip is a CPU outside data centers, a GPU of a laptop or one of `LOCAL_VENDOR`."""
     if entry.architecture == "gpu":
-        return entry.vendor == LOCAL_VENDOR
+        return entry.vendor == LOCAL_VENDOR or entry.form == "laptop"
     return entry.architecture == "cpu" and "datacenter" not in entry.deployment
 
 

@@ -373,6 +373,7 @@ class UnderEngine:
         launched = tuple(dict.fromkeys(name for one in launched for name in (one, one.partition(":")[0])))
         stack, byte_s = self.stack, 1.0 / few.memory_bandwidth.value
         layers = (f"{name_family(hardware)}_{self.precision}", *self._memory_kinds(hardware), *kinds)
+        layers = (*(["prompt"] if has_prompt else []), *layers)
         factors = {
             "layer": (pace, "layer_time", layers),
             "recurrent": (pace, "recurrent_time", tuple(kinds)),
