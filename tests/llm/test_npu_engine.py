@@ -43,12 +43,14 @@ DECODED = {
     ("fastflowlm", "ryzen_ai_7_350_npu", "qwen3-8b", "q4_1", "bf16", 32768.0): 1.0 / 7.2,
     ("openvino_genai", "lunar_lake_npu", "llama-2-7b", "int4:row", "fp16", 704.0): 1.0 / 18.55,
     ("openvino_genai", "meteor_lake_npu", "llama-3.1-8b", "int4:row", "fp16", 1024.0): 0.1631,
+    ("openvino_genai", "arc_140t", "phi-2", "int4", "fp16", 1024.0): 0.0358,
     ("ax_llm", "ax650n_npu", "llama-3-8b", "int8:row", "fp16", 128.0): 1.0 / 2.5,
     ("hailort_genai", "hailo_10h", "llama-3.2-3b", "int4:row", "int8", 1024.0): 1.0 / 2.67,
 }
 """(Engine, chip, model, weights, activations, cached tokens) -> seconds of a token.
 
-Sources: ROCm/FastFlowLM at 8b8399c1; Intel, MLPerf Client 0.6; OpenVINO Model Hub; AXERA-TECH/ax-llm at c26dcbb;
+Sources: ROCm/FastFlowLM at 8b8399c1; Intel, MLPerf Client 0.6; OpenVINO Model Hub;
+openvinotoolkit/openvino at 02c5d80d; AXERA-TECH/ax-llm at c26dcbb;
 hailo-ai/hailo_model_zoo_genai at 2af6c43.
 """
 
