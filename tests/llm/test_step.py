@@ -216,3 +216,56 @@ def test_names_of_folded_parts_are_those_of_all_layers(model: str, chip: str, de
     assert [sum(one.values()) for one in folded] == pytest.approx(
         predictor.price(passes).latency_s.tolist(), rel=1e-12, abs=0
     )
+
+
+def spread(devices: int, micro_batches: int = 2, chip: str = "h100_sxm5") -> Any:
+    """Steps of DeepSeek-V3 in SGLang of 2025, its experts on so many devices."""
+    return predict_step(
+        "deepseek-v3",
+        chip,
+        engine="sglang@2025",
+        data_devices=devices,
+        expert_devices=devices,
+        micro_batches=micro_batches,
+    )
+
+
+@pytest.mark.parametrize(
+    ("devices", "passes", "tokens", "published"),
+    [
+        (32, Passes.of(512, tokens=1024), 512 * 1024, 57674),
+        (32, Passes.of(256, tokens=2048), 256 * 2048, 54543),
+        (32, Passes.of(128, tokens=4096), 128 * 4096, 50302),
+        (72, Passes.of(256 * 72, context=2050), 256 * 72, 22282),
+        (72, Passes.of(128 * 72, tokens=2, context=4050), 1.6 * 128 * 72, 17373),  # 60 % of drafts accepted
+    ],
+)
+def test_experts_on_many_hosts_reach_published_rates(
+    devices: int, passes: Passes, tokens: float, published: float
+) -> None:
+    """Tokens per second of 8 H100, of 4 prefill and 9 decode hosts. No number is fitted to them.
+
+    Source: LMSYS, Deploying DeepSeek with PD Disaggregation and Large-scale Expert Parallelism on 96 H100 GPUs, 2025.
+    """
+    seconds = float(spread(devices).price(passes).latency_s)
+    assert tokens / seconds / (devices / 8) == pytest.approx(published, rel=0.12)
+
+
+def test_micro_batches_hide_what_computation_covers() -> None:
+    """Two halves take less time than one after another, and no less than without an exchange; one device has none."""
+    halves = Passes.of(128 * 16, context=256)
+    one, two = (float(spread(16, count).price(halves).latency_s) for count in (1, 2))
+    half = float(spread(16, 1).price(Passes.of(64 * 16, context=256)).latency_s)
+    names = spread(16, 1).split(Passes.of(64 * 16, context=256))[0]
+    exchanged = sum(seconds for name, seconds in names.items() if "all_to_all" in name)
+    assert 2 * (half - exchanged) <= two < 2 * half
+    assert two > one / 2
+    with pytest.raises(UsageError, match="--micro-batches 2 needs an exchange with experts"):
+        predict_step("deepseek-v3", "h100_sxm5", devices=8, micro_batches=2)
+
+
+def test_groups_beyond_a_link_need_experts_to_send_tokens_to() -> None:
+    with pytest.raises(UnsupportedError, match="links of h100_sxm5 connect at most 8"):
+        predict_step("deepseek-v3", "h100_sxm5", data_devices=16)
+    with pytest.raises(UnsupportedError, match="links of h100_sxm5 connect at most 8"):
+        predict_step("deepseek-v3", "h100_sxm5", devices=16, data_devices=2, expert_devices=32)

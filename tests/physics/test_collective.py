@@ -175,3 +175,20 @@ def test_bytes_that_are_sent_are_priced_and_nothing_waits_for_memory() -> None:
     assert without is not None
     lost = 1.0 + h100.reference.loss_j
     assert_close(with_links - without, 2 * 3 / 4 * MIB * price * lost, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "taken", "inner", "outer"), [("deepep", 8, 7 / 8, 0.5), ("deepep_ll", 1, 7 / 16, 0.5)]
+)
+def test_tokens_to_experts_on_two_hosts_by_hand(kernel: str, taken: int, inner: float, outer: float) -> None:
+    """16 H100 on two hosts: a token goes once to each host, or to each expert, half of which are on the other host."""
+    h100, whole = find("h100_sxm5"), 64 * MIB
+    work = workload(f"all_to_all(elements={whole // 2},devices=16,kernel={kernel})")
+    operator = attrs.evolve(work.operators[0], gemm_n=taken, gemm_k=1)
+    (found,) = evaluate_all([attrs.evolve(work, operators=(operator,))], h100, "bf16", "graph")
+    assert found.latency_fs is not None
+    hosts, devices = (count * (1 - (1 - 1 / count) ** taken) for count in (2, 16))
+    clock = h100.full_clock.value
+    start = {"deepep": 105000, "deepep_ll": 48000}[kernel] / clock
+    link_s, card_s = inner * whole / (114 * clock), hosts / devices / 2 * whole / (0.91 * 50e9)
+    assert_close(found.latency_fs / 1e15, start + (link_s**2.5 + card_s**2.5) ** 0.4, rel=1e-6)

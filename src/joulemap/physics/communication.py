@@ -9,7 +9,7 @@ w is 2 for an all-reduce, which is a scatter and a gather, else 1:
     direct  = start.direct / f + l (1 + peer_steps.direct (n - 1)) + min(one, two)        kernels that read each other
     one     = (n - 1) S / (direct_share B)
     two     = l gather_steps + 2 (n - 1) / n S / (direct_share B)
-    experts = start.deepep / f + (n - 1) / n S / min(R, expert_bytes f)                   tokens to experts, or back
+    experts = start.deepep / f + ‖inner / min(R, expert_bytes f), outer / (network_share N)‖   tokens to experts or back
 
 A library has two protocols and uses the faster one. One sends flags with the data, at low latency and about half the
 rate. The other fills the link after a ramp. Links start and ramp up while the host launches. A device passes own_share
@@ -26,6 +26,17 @@ card has the rate N:
 
     R       = min(R of the link, m N);  N of all to all
     steps   = w (m - 1), and  network_latency w ceil(log2(n / m))  in addition, in a tree of hosts
+
+Tokens may go to experts on h hosts of m devices. `deepep` sends a token once to each host that has one of its k
+experts, from where links forward it to each device that has one. `deepep_ll` sends it to each expert by itself (k = 1).
+S counts the copies for devices, or for experts. r(x) = x (1 - (1 - 1 / x)^k) is the expected number of x hosts or
+devices that have an expert of a token:
+
+    outer   = (h - 1) / h  r(h) / r(n) S
+    inner   = (m - 1) / m  S;  1 / h of it for `deepep_ll`
+
+Fields of a product, which an exchange is not, have k (N), the distance between neighbours in devices (K), and the
+number of parts of a batch that take turns (taps).
 
 A device without such links exchanges over PCIe with others in its host. A collective is a separate kernel: its start
 and steps are the launch, its bytes the memory time. In eager the host launches it like any other. The ledger counts the
@@ -56,6 +67,9 @@ KIND: Final = "communication"
 
 BEHIND: Final = "behind"
 """Variant word of a collective that overlaps with later computation and must end by the end of the training step."""
+
+NORM: Final = 2.5
+"""Exponent of the norm of the times of links and network, as of a kernel's compute and memory time."""
 
 AHEAD: Final = "ahead"
 """Variant word of a prefetch that overlaps with the computation before it."""
@@ -112,6 +126,10 @@ class Exchange:
     """Transfer time at the rate of short messages, which need no ramp."""
     sent_bytes: Floats
     """Bytes that the device sends to all others."""
+    held_s: Floats
+    """Time in which the units of the device take part, instead of computing."""
+    held_share: Floats
+    """Share of the units that are kept for exchanges at all times."""
 
 
 def find_path(hardware: Hardware, devices: int, stride: int = 0) -> Path:
@@ -239,18 +257,35 @@ def _time(kernels: KernelColumns, rows: Integers, hardware: Hardware, path: Path
     one, two = others * whole / direct_rate, 2.0 * others / devices * whole / direct_rate
     more = latency * hardware.coefficient("link_gather_steps")
     is_one = one <= more + two
-    is_routed = (operation == "all_to_all") & (named == "deepep")
+    is_once, is_each = (operation == "all_to_all") & (named == "deepep"), named == "deepep_ll"
+    is_routed = is_once | is_each
     routed_rate = np.minimum(path.ring_rate, hardware.coefficient("link_expert_bytes") / clocks)
-    routed_start = hardware.coefficient("link_start_clocks", "deepep") * clocks
+    routed_starts = (hardware.coefficient("link_start_clocks", name) for name in ("deepep", "deepep_ll"))
+    routed_start = np.where(is_once, *routed_starts) * clocks
+    hosts, taken = math.ceil(devices / path.near), np.maximum(kernels.work.gemm_n[rows], 1.0)
+    outer = (1.0 - 1.0 / hosts) * _count_reached(hosts, taken) / _count_reached(devices, taken) * whole
+    inner = near / path.near * np.where(is_each, 1.0 / hosts, 1.0) * whole
+    outer_s = outer / (hardware.coefficient("link_network_share") * hardware.coefficient("network_bytes"))
+    routed_s = ((inner / routed_rate) ** NORM + outer_s**NORM) ** (1.0 / NORM)
+    sent = np.where(is_routed, inner + outer, sent)
+    held = np.minimum(whole / routed_rate, routed_s) + routed_start
+    share = hardware.coefficient("link_expert_units") / hardware.unit_count.value
     first = [is_direct, is_routed]
-    own = [np.where(is_one, one, two), sent / routed_rate]
+    own = [np.where(is_one, one, two), routed_s]
     return {
         "start_s": np.select(first, [direct_start + np.where(is_one, 0.0, more), routed_start], start),
         "ramp_s": np.where(is_direct | is_routed, 0.0, ramp),
         "busy_s": np.select(first, own, busy),
         "slow_s": np.select(first, own, slow),
         "sent_bytes": np.where(is_direct & is_one, others * whole, sent),
+        "held_s": np.where(is_each, held, 0.0),
+        "held_share": np.where(is_once, share, 0.0),
     }
+
+
+def _count_reached(places: float, taken: Floats) -> Floats:
+    """Return the expected number of hosts or devices that have at least one of a token's experts."""
+    return places * (1.0 - (1.0 - 1.0 / places) ** taken)
 
 
 def add_links(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> Placed:
@@ -328,6 +363,38 @@ def hide_exchange(placement: Placed, kernels: KernelColumns) -> Placed:
         memory_s=np.where(shown, kernels.per_operator(seen.reshape(seconds.shape)), placement.memory_s),
         launch_s=np.where(is_hidden, 0.0, placement.launch_s),
         pass_s=np.where(is_hidden, 0.0, placement.pass_s),
+    )
+
+
+def overlap_parts(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> Placed:
+    """Return the placement of one of two parts of a batch, which take turns: while one part exchanges tokens with
+    experts, the other one computes. An exchange meets the computation before it and the one after it, and half of it
+    counts for each part. It takes what remains, the time in which its own units copy, and the computation that units
+    kept for exchanges do not do.
+    """
+    mine = kernels.work.takes_turns
+    exchange = find_exchange(kernels, hardware) if mine.any() else None
+    if exchange is None:
+        return placement
+    led = mine[kernels.leader]
+    places = np.flatnonzero(led)
+    marks = np.flatnonzero(led | (np.diff(kernels.workload_index[kernels.leader], prepend=-1) > 0))
+    seconds = placement.launch_s + np.maximum(*map(kernels.per_kernel, (placement.compute_s, placement.memory_s)))
+    computing = np.add.reduceat(np.where(led, 0.0, seconds), marks, axis=-1)  # after each exchange, until the next one
+    after = np.searchsorted(marks, places)
+    rows, held, share = (
+        np.broadcast_to(one, seconds.shape)[..., places]
+        for one in (seconds, *map(kernels.per_kernel, (exchange.held_s, exchange.held_share)))
+    )
+    met = computing[..., after - 1], computing[..., after]
+    shown = np.mean([np.maximum(one / (1.0 - share) + held, rows) - one for one in met], axis=0)
+    own = kernels.per_operator(put(np.zeros(seconds.shape), places, shown))
+    return attrs.evolve(
+        placement,
+        compute_s=np.where(mine, 0.0, placement.compute_s),
+        memory_s=np.where(mine, own, placement.memory_s),
+        launch_s=np.where(led, 0.0, placement.launch_s),
+        pass_s=np.where(led, 0.0, placement.pass_s),
     )
 
 

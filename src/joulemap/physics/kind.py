@@ -69,7 +69,8 @@ class Kinds:
         work, leader = kernels.work, kernels.leader
         order = np.argsort(kernels.kernel_index, kind="stable")
         starts = np.searchsorted(kernels.kernel_index[order], np.arange(kernels.kernel_count + 1))
-        if work.has_word(BEHIND, AHEAD).any():  # Overlap of an exchange depends on its position.
+        # Overlap of an exchange depends on its position.
+        if work.has_word(BEHIND, AHEAD).any() or work.takes_turns.any():
             first = np.arange(kernels.kernel_count)
             return cls(kernels=kernels.take(first, kernels.kernel_times), row=np.arange(len(order)), kernel=first)
         is_other = work.subgraph_index != work.subgraph_index[leader][kernels.kernel_index]

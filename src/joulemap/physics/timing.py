@@ -20,7 +20,7 @@ import numpy as np
 
 from joulemap.physics.architecture import Architecture, find_architecture
 from joulemap.physics.column import decide, is_one
-from joulemap.physics.communication import KIND as COLLECTIVE, add_links, count_links, hide_exchange
+from joulemap.physics.communication import KIND as COLLECTIVE, add_links, count_links, hide_exchange, overlap_parts
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.law import Evaluated, find_broken
 from joulemap.physics.ledger import Counts, order_counts, split_j, with_unattributed
@@ -343,7 +343,7 @@ def _place(
     if not (is_one(device) and is_one(launch)):
         placement = placement.scaled(device, launch)
     placement = add_overhead(placement, kernels, hardware)
-    placement = hide_exchange(placement, kernels).above_roofline(kernels, hardware)
+    placement = overlap_parts(hide_exchange(placement, kernels), kernels, hardware).above_roofline(kernels, hardware)
     return of_one_step(placement, one, step), placement
 
 

@@ -121,6 +121,12 @@ class Work:
         return mask
 
     @cached_property
+    def takes_turns(self) -> Booleans:
+        """Mask of the exchanges of one of several parts of a batch, of which another part computes meanwhile."""
+        mask: Booleans = self.of_kind("communication") & (self.tap_count > 1)
+        return mask
+
+    @cached_property
     def is_gemm(self) -> Booleans:
         """Mask of dense GEMMs: neither depthwise nor grouped."""
         return self.of_kind("conv", "linear", "matmul")

@@ -106,9 +106,10 @@ READ_ALL: Final = "all"
 COLLECTIVES: Final = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send")
 """Collective operations of several devices; `send` involves two of them."""
 
-LIBRARIES: Final = ("nccl", "direct", "trtllm", "deepep")
+LIBRARIES: Final = ("nccl", "direct", "trtllm", "deepep", "deepep_ll")
 """Implementations of a collective: a library of rings (`nccl`), kernels of an inference engine that read peers' memory,
-or kernels that send tokens to experts and back. Empty selects `nccl` or `direct`, whichever an engine would use.
+or kernels that send tokens to experts and back, each once per host (`deepep`) or to each expert (`deepep_ll`). Empty
+selects `nccl` or `direct`, whichever an engine would use.
 """
 
 GATES: Final = ("silu", "gelu")

@@ -74,7 +74,18 @@ class ServerOptions:
     )
     devices: str = option("", DEVICES_HELP, metavar="N,...", shown="best number, up to a node")
     expert_devices: int = advanced(1, "Expert-parallel devices, out of all devices.", min=1)
-    data_devices: int = advanced(1, "Number of data-parallel groups for attention, all joined by one link.", min=1)
+    data_devices: int = advanced(
+        1, "Number of data-parallel groups for attention; hosts that no link joins use a 400 Gb/s network.", min=1
+    )
+    micro_batches: int = advanced(
+        1, "Parts of a batch that overlap exchanges with experts and computation, 1 or 2.", metavar="N", min=1, max=2
+    )
+    expert_load: float = advanced(
+        1.11,
+        "Expert tokens of the busiest device over the mean; about 2.6 without copies of busy experts.",
+        metavar="RATIO",
+        min=1.0,
+    )
     pipeline_devices: int = advanced(
         1,
         "Pipeline stages, each with --devices devices; stages that no link joins use a 400 Gb/s network.",

@@ -27,6 +27,15 @@ def _count(default: int = 1) -> Any:
     return attrs.field(default=default, validator=is_count)
 
 
+EXPERT_LOAD: Final = 1.11
+"""Default tokens for experts of the busiest expert-parallel device over the mean, if copies of busy experts balance
+them; 2.56 without copies.
+
+Source: TensorRT-LLM, docs/source/blogs/tech_blog, blog 4, table 1: DeepSeek-R1 on 32 and 36 devices with 288 places for
+256 experts, mean of all layers and steps.
+"""
+
+
 @frozen(kw_only=True)
 class Serving:
     """Serving of a language model: requests, and how the model is split over devices."""
@@ -49,6 +58,10 @@ class Serving:
     """
     data_devices: int = _count()
     """Number of device groups among which the sequences are divided for attention (data parallelism)."""
+    micro_batches: int = attrs.field(default=1, validator=whole_to(2))
+    """Parts of a batch that take turns: one exchanges tokens with experts while the other computes."""
+    expert_load: float = attrs.field(default=EXPERT_LOAD, validator=within(1.0, 100.0, is_open=False))
+    """Tokens for experts of the busiest device over the mean, if data-parallel groups send tokens to experts."""
     pipeline_devices: int = _count()
     """Number of pipeline stages. Each has `devices` x `data_devices` devices."""
     cache: str = ""
@@ -91,6 +104,10 @@ class Serving:
 
     def __attrs_post_init__(self) -> None:
         """Raise UsageError if fields contradict each other."""
+        if self.micro_batches > 1 and not self.sends_tokens:
+            raise UsageError(
+                "--micro-batches 2 needs an exchange with experts: add --data-devices and --expert-devices"
+            )
         if (self.speculate is None) != (self.acceptance is None) or (self.draft and self.speculate is None):
             raise UsageError(
                 "speculate, the number of draft tokens, needs acceptance, the share of accepted ones; draft needs both"
@@ -110,6 +127,21 @@ class Serving:
             raise UsageError("--pause applies between the turns of a conversation: add --turns 8")
         if self.cache_tiers and self.turns == 1 and not self.requests:
             raise UsageError("--cache-tier keeps prefixes of conversations: add --turns 8 or --requests FILE")
+
+    @property
+    def sends_tokens(self) -> bool:
+        """True if data-parallel groups send each token to the devices of its experts."""
+        return self.data_devices > 1 and self.expert_devices > 1
+
+    @property
+    def division(self) -> dict[str, Any]:
+        """Fields of a pass and of a deployment that state how sequences and experts are divided."""
+        return {
+            "expert_devices": self.expert_devices,
+            "data_devices": self.data_devices,
+            "micro_batches": self.micro_batches,
+            "busiest": round(100.0 * self.expert_load) if self.sends_tokens else 100,
+        }
 
     @property
     def longest_prompt(self) -> int:

@@ -99,6 +99,8 @@ class Stack:
     """Name, as in `NUMBERS` -> number that the engine states."""
     checked: str = ""
     """Date of the newest measurement that the release was compared with; empty for the release date."""
+    groups: int = 1
+    """Groups of devices, each of which computes passes of up to the maximum tokens and sequences at once."""
     backend: str = ""
     """Backend that runs the kernels, one of the engine's `backends`; empty if it is not named."""
 
@@ -173,12 +175,12 @@ class Stack:
     @property
     def sequence_limit(self) -> int:
         """Maximum number of sequences in progress."""
-        return round(self.value("sequence_limit"))
+        return round(self.value("sequence_limit")) * self.groups
 
     @property
     def step_tokens(self) -> int:
         """Maximum tokens of a pass."""
-        return round(self.value("step_tokens"))
+        return round(self.value("step_tokens")) * self.groups
 
 
 @frozen(kw_only=True)

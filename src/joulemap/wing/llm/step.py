@@ -29,6 +29,7 @@ from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads, chec
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.pass_error import PassErrors, find_errors
 from joulemap.wing.llm.serving.surface import Passes, Table, tabulate
+from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import find_engine
 
 if TYPE_CHECKING:
@@ -161,12 +162,13 @@ class StepPredictor:
         if one.stages > 1 or one.decoder.is_traced:
             reason = "is traced" if one.decoder.is_traced else "is divided into pipeline stages"
             raise UnsupportedError(f"{one.decoder.name} {reason}, so that its steps have no parts", code="parts")
-        return tuple(
+        parts = (
             name_pass(one.decoder, asked, is_folded=one.hardware.compiler is None).time(
                 self._errors.list_chips(asked), self._errors.configuration
             )
             for asked in one.ask(flat)
         )
+        return tuple({name: one.micro_batches * seconds for name, seconds in part.items()} for part in parts)
 
     def table(self, *, sequences: int = 256, context_tokens: int = 32768, prompt_tokens: int = 8192) -> StepTable:
         """Return a table of steps up to a number of sequences, a context per sequence, and prompt tokens per step.
@@ -262,6 +264,7 @@ def predict_step(
     expert_devices: int = 1,
     data_devices: int = 1,
     pipeline_devices: int = 1,
+    micro_batches: int = 1,
     compiled_tokens: float = 0.0,
     changes: Mapping[str, float] | None = None,
 ) -> StepPredictor:
@@ -269,6 +272,7 @@ def predict_step(
 
     A model is a built-in language model by name, or a checkpoint's configuration or weights by path; hardware as in
     `joulemap.predict`. `devices` are tensor-parallel, or pipeline stages of an engine that gives each its own layers.
+    Groups that send tokens to experts may be on several servers; two `micro_batches` overlap that with computation.
     Precisions, weights and KV cache are those of the checkpoint unless given. `compiled_tokens` is
     the length that the passes of an engine with static shapes were compiled for. `changes` maps names of numbers of the
     chip, as `--set` takes them, to values in their SI units.
@@ -280,6 +284,7 @@ def predict_step(
     devices, expert_devices = check_count("devices", devices), check_count("expert_devices", expert_devices)
     data_devices = check_count("data_devices", data_devices)
     pipeline_devices = check_count("pipeline_devices", pipeline_devices)
+    serving = Serving(expert_devices=expert_devices, data_devices=data_devices, micro_batches=micro_batches)
     compiled_tokens = _read_number("compiled_tokens", compiled_tokens)
     decoder = find_decoder(model)
     if decoder is None:
@@ -308,7 +313,8 @@ def predict_step(
         raise UnknownNameError("precision of a cache", cache, CACHES)
     devices, pipeline_devices = stack.divide(devices, pipeline_devices)
     check_devices(decoder, devices, expert_devices, data_devices, pipeline_devices)
-    check_links(chip, devices * data_devices, devices * data_devices * pipeline_devices)
+    world = devices * data_devices * pipeline_devices
+    check_links(chip, devices, data_devices, world, has_experts=serving.sends_tokens)
     return StepPredictor(
         deployment=Deployment(
             workloads=_find_workloads(decoder),
@@ -318,8 +324,7 @@ def predict_step(
             weight_precision="" if weight_precision == precision else weight_precision,
             cache=cache,
             devices=devices,
-            expert_devices=expert_devices,
-            data_devices=data_devices,
+            **serving.division,
             stages=pipeline_devices,
             compiled_tokens=compiled_tokens if stack.compiles else 0.0,
             totals={},

@@ -162,7 +162,7 @@ def _find_divided(served: Mapping[int, ServedRow], question: Question) -> Iterat
     The number is told only if it follows from the memory, not from the question. The engine is named if its devices
     have different layers and so take turns, which is told of a requested number of devices too.
     """
-    is_divided = not (question.serving.devices or question.alike)
+    is_divided = not (question.serving.devices or question.alike or question.serving.data_devices > 1)
     engine = question.stack.label if question.stack.divides_layers else ""
     several = ((key, row) for key, row in reversed(list(served.items())) if row.device_count > 1)
     divided = {row.hardware if is_divided else row.label: (key, row) for key, row in several}

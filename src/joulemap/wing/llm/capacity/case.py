@@ -232,7 +232,13 @@ def _judge(
             case, NO_PRECISION(**given, precisions=()), NO_PRECISION(**given, precisions=tuple(target.peaks))
         )
     try:
-        check_links(target, joined, world)
+        check_links(
+            target,
+            joined // question.serving.data_devices,
+            question.serving.data_devices,
+            world,
+            has_experts=question.serving.sends_tokens,
+        )
         deployment = question.deploy(run, target, devices)
     except ModelError:
         raise  # a faulty model, not the hardware, is the cause

@@ -116,7 +116,7 @@ class ServedModel:
         published = decoder.published
         if published is not None and (is_published or settings.weight_precision == (published.weights,)):
             serving = attrs.evolve(serving, cache=serving.cache or published.cache)
-        stack = find_engine(serving.engine)
+        stack = attrs.evolve(find_engine(serving.engine), groups=serving.data_devices * serving.micro_batches)
         if stack.methods == (GGUF_METHOD,) and published is not None and (stored := decoder.file_weights):
             asked = tuple(stored if one == published.weights else one for one in settings.weight_precision)
             settings = attrs.evolve(settings, weight_precision=(stored,) if is_published else asked)

@@ -158,11 +158,11 @@ class Question:
     def decode_key(self, devices: int, batch: int, routing: str = "") -> tuple[str, int]:
         """Return the name and the batch size of the decode step at half the output.
 
-        With several pipeline stages, the batch size counts the sequences on one stage.
+        With several pipeline stages or micro-batches, the batch size counts the sequences of one.
         """
         context = self.serving.prompt + self.serving.output // 2
         parts = min(self.divide_stages(devices)[1], batch) if self.stack.fills_stages else 1
-        guessed = self.serving.speculate or 0
+        parts, guessed = parts * self.serving.micro_batches, self.serving.speculate or 0
         return self._name(devices, 1 + guessed, context, "all" if guessed else "last", routing), -(-batch // parts)
 
     def find_routing(self, point: Mapping[str, str]) -> str:
@@ -176,8 +176,7 @@ class Question:
             cached=cached,
             logits=logits,
             devices=tensor_devices,
-            expert_devices=serving.expert_devices,
-            data_devices=serving.data_devices,
+            **serving.division,
             pipeline_devices=stages,
             cache=serving.cache,
             routing=routing,
@@ -199,8 +198,7 @@ class Question:
             weight_precision="" if weights == precision else weights,
             cache=serving.cache,
             devices=tensor_devices,
-            expert_devices=serving.expert_devices,
-            data_devices=serving.data_devices,
+            **serving.division,
             stages=stages,
             compiled_tokens=self.context if self.stack.compiles else 0.0,
         )
@@ -221,8 +219,9 @@ class Question:
         return self.stack.divide(devices, self.serving.pipeline_devices)
 
     def is_one_run(self, devices: int) -> bool:
-        """Return whether one run represents a pass: without pipeline stages and without a draft model."""
-        return self.divide_stages(devices)[1] == 1 and self.serving.speculate is None
+        """Return whether one run represents a pass: without pipeline stages, micro-batches and a draft model."""
+        serving = self.serving
+        return self.divide_stages(devices)[1] == serving.micro_batches == 1 and serving.speculate is None
 
     @property
     def beside(self) -> int:

@@ -64,6 +64,12 @@ class DecoderPass:
     """Data-parallel groups of `devices` devices each, which divide the sequences."""
     pipeline_devices: int = 1
     """Pipeline-parallel stages, which divide the layers; the pass describes one stage."""
+    micro_batches: int = 1
+    """Parts of a batch that overlap the exchange of one part with the computation of others; the pass is of one part.
+    """
+    busiest: int = 100
+    """Tokens for experts of the busiest expert-parallel device, in percent of the mean, if tokens are sent to experts.
+    """
     sequence_parallel: bool = False
     """True if `devices` also divide the tokens between GEMMs (sequence parallelism)."""
     cache: str = attrs.field(default="", metadata={"choices": CACHES})
@@ -102,6 +108,11 @@ class DecoderPass:
     def world(self) -> int:
         """Number of devices of a stage."""
         return self.devices * self.data_devices
+
+    @property
+    def sends_tokens(self) -> bool:
+        """True if data-parallel groups send each token to the devices of its experts."""
+        return self.data_devices > 1 and self.expert_devices > 1
 
     def part(self, count: int) -> int:
         """Return one device's part of a divided count, rounded up; key heads are copied if devices outnumber them."""
@@ -189,7 +200,8 @@ def check_devices(
         if isinstance(network, Network):
             refuse("inner columns", network.inner, devices)
         if isinstance(network, Experts):
-            refuse("experts", network.count, expert_devices)
+            if not (data_devices > 1 and expert_devices > 1):  # else copies of some experts fill the last places
+                refuse("experts", network.count, expert_devices)
             refuse("inner columns of an expert", network.inner, world // expert_devices)
             for one in (network.shared, network.beside):
                 if one is not None:
@@ -220,7 +232,7 @@ def list_overhead(decoder: Decoder, step: DecoderPass, batch: int) -> list[Opera
     counts = {
         (DEVICE, "layer"): decoder.layer_count,
         (DEVICE, "recurrent"): decoder.recurrent_count,
-        (DEVICE, "expert_wait"): decoder.routed_count if step.expert_devices > 1 else 0,
+        (DEVICE, "expert_wait"): decoder.routed_count if step.expert_devices > 1 and not step.sends_tokens else 0,
         (DEVICE, "score_prompt"): prompt,
         (DEVICE, "score_answer"): answer,
         (HOST, "launch_layer"): decoder.layer_count,

@@ -26,9 +26,9 @@ from joulemap.wing.llm.decoder.config import (
     Published,
     Recurrence,
 )
-from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, check_step, list_overhead
+from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, check_step, is_prompt, list_overhead
 from joulemap.wing.llm.decoder.graph import Graph
-from joulemap.wing.llm.decoder.row import Pass
+from joulemap.wing.llm.decoder.row import CACHE_DTYPES, EXCHANGED, Pass
 from joulemap.wing.llm.decoder.scan import recur
 
 
@@ -100,12 +100,17 @@ def _mark_formats(graph: Graph, decoder: Decoder) -> None:
 
 def _note_routing(decoder: Decoder, step: DecoderPass) -> str:
     first = next(layer.network for layer in decoder.layers if isinstance(layer.network, Experts))
+    sent = (
+        "; tokens of prompts go once to each host with one of their experts (DeepEP, normal mode), others to each "
+        "expert (low-latency mode), over links within a host and a network card per device between hosts; the busiest "
+        f"device gets {step.busiest / 100:.2f} times the mean"
+    )
     return (
         f"each token is assumed to choose {first.taken} of {first.count} experts {EVENLY} the number in use is "
         "that of random choice; a real router prefers some"
         if step.routing in ("", "balanced")
         else f"experts are chosen as routing={step.routing} states, not {EVENLY} all are used equally"
-    )
+    ) + sent * step.sends_tokens
 
 
 def _note_published(published: Published) -> str:
@@ -274,6 +279,7 @@ def _route(one: Pass, path: str, part: Experts, x: int) -> int:
     chosen = graph.call(path, cost, (scores, *scales), (rows, part.taken), suffix="choose", aten="softmax.int")
     narrow = one.linear(f"{path}.fc1_latent_proj", x, part.hidden, hidden) if part.hidden else x
     entering, count = _dispatch(one, path, part, narrow)
+    held, sends = -(-part.count // split.expert_devices), split.sends_tokens
     made = graph.run(
         f"{path}.experts",
         "experts",
@@ -282,9 +288,9 @@ def _route(one: Pass, path: str, part: Experts, x: int) -> int:
         rows=count,
         hidden=part.hidden or hidden,
         inner=part.inner // (split.world // split.expert_devices),
-        taken=part.taken,
-        experts=part.count,
-        held=part.count // split.expert_devices,
+        taken=1 if sends else part.taken,
+        experts=held if sends else part.count,
+        held=held,
         gated=part.is_gated,
         function="relu" if part.function == "relu2" else part.function,
         bias=part.bias,
@@ -303,25 +309,34 @@ def _route(one: Pass, path: str, part: Experts, x: int) -> int:
     return made
 
 
-def _reached(part: Experts, split: DecoderPass) -> float:
-    """Return the expected number of devices that hold a token's experts."""
-    devices = split.expert_devices
-    return devices * (1.0 - (1.0 - 1.0 / devices) ** part.taken)
-
-
 def _dispatch(one: Pass, path: str, part: Experts, x: int) -> tuple[int, int]:
-    """Add the transfer of tokens to the devices of their experts; return their tensor and the number of tokens on all
-    devices.
+    """Add the transfer of tokens to the devices of their experts; return their tensor and the number of tokens that
+    arrive, which is that of choices if only a device's own experts see them.
     """
     split, rows, hidden = one.step, one.count, part.hidden or one.decoder.hidden
+    whole = rows * split.data_devices
     if split.data_devices == 1:
         return x, rows
     if split.expert_devices == 1:
-        whole = rows * split.data_devices
         return one.collect(f"{path}.dispatch", "all_gather", x, split.world, whole * hidden), whole
-    sent = math.ceil(-(-rows // split.devices) * _reached(part, split)) * hidden
-    x = one.collect(f"{path}.dispatch", "all_to_all", x, split.expert_devices, sent)
-    return x, rows * split.data_devices
+    published = one.decoder.published
+    narrow = published is not None and published.precision == "fp8"
+    x = _exchange(one, f"{path}.dispatch", part, x, CACHE_DTYPES["fp8"] if narrow else EXCHANGED)
+    return x, math.ceil(whole * part.taken * split.busiest / (100 * split.expert_devices))
+
+
+def _exchange(one: Pass, path: str, part: Experts, x: int, dtype: str = EXCHANGED) -> int:
+    """Add a transfer of tokens to their experts, or back: once to each host for prompts, else to each expert."""
+    split, devices = one.step, one.step.expert_devices
+    taken, kernel = (part.taken, "deepep") if is_prompt(split) else (1, "deepep_ll")
+    copies = devices * (1.0 - (1.0 - 1.0 / devices) ** part.taken) if taken > 1 else part.taken
+    tokens = math.ceil(-(-one.count // split.devices) * copies * split.busiest / 100)
+    elements = tokens * (part.hidden or one.decoder.hidden)
+    made = one.collect(path, "all_to_all", x, devices, elements, dtype, kernel=kernel)
+    # Neighbours are one device apart, maybe on other hosts.
+    exchange = attrs.evolve(one.graph.operators[-1], gemm_n=taken, gemm_k=1, tap_count=split.micro_batches)
+    one.graph.operators[-1] = exchange
+    return made
 
 
 def _combine(one: Pass, path: str, part: Experts, x: int) -> int:
@@ -331,8 +346,7 @@ def _combine(one: Pass, path: str, part: Experts, x: int) -> int:
         return x
     if split.expert_devices == 1:
         return one.collect(f"{path}.combine", "reduce_scatter", x, split.world, rows * split.data_devices * hidden)
-    sent = math.ceil(-(-rows // split.devices) * _reached(part, split)) * hidden
-    return one.collect(f"{path}.combine", "all_to_all", x, split.expert_devices, sent)
+    return _exchange(one, f"{path}.combine", part, x)
 
 
 def _add_logits(one: Pass, x: int) -> None:

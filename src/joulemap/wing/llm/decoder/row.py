@@ -138,15 +138,17 @@ class Pass:
         cost = Cost(kind="elementwise", operation=operation, elementwise_count=count, special_count=special)
         return self.graph.call(path, cost, reads, shape, suffix=suffix or operation)
 
-    def collect(self, path: str, operation: Collective, x: int, devices: int, elements: int) -> int:
+    def collect(
+        self, path: str, operation: Collective, x: int, devices: int, elements: int, dtype: str = EXCHANGED, **more: Any
+    ) -> int:
         """Return the result of a collective operation; `elements` counts the whole buffer.
 
-        Devices exchange 16 bits per element, whatever the precision of GEMMs.
+        Devices exchange 16 bits per element unless `dtype` says otherwise, whatever the precision of GEMMs.
         """
         if devices == 1:
             return x
-        sizes: dict[str, Any] = {"elements": elements, "devices": devices}
-        return self.graph.run(path, operation, (x,), suffix=operation, dtype=EXCHANGED, **sizes)
+        sizes: dict[str, Any] = {"elements": elements, "devices": devices, **more}
+        return self.graph.run(path, operation, (x,), suffix=operation, dtype=dtype, **sizes)
 
     @property
     def held(self) -> int:

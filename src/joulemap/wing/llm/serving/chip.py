@@ -162,6 +162,8 @@ class UnderEngine:
     """True if several devices work on the pass."""
     divides_experts: bool = False
     """True if devices hold different experts, and tokens are sent between them."""
+    sends_tokens: bool = False
+    """True if groups of devices with their own tokens send them to experts."""
     pass_key: str = ""
     """Pass of which `faster` chooses the way; empty without it."""
     faster: Faster | None = attrs.field(default=None, eq=False)
@@ -178,6 +180,7 @@ class UnderEngine:
             has_chunk=step.chunk > 0,
             has_peers=step.world > 1,
             divides_experts=step.expert_devices > 1,
+            sends_tokens=step.sends_tokens,
             **fields,
         )
 
@@ -189,7 +192,7 @@ class UnderEngine:
         limits = sorted({VECTOR_ROWS, 1, *(one for name, one in numbers if name.startswith("tiled_rows"))})
         tile = (self.rows,) if self.divides_experts else (sum(self.rows > one for one in limits), self.rows in limits)
         own = (numbers, stack.id, stack.streams, stack.experts, sorted(stack.packed.items()))
-        flags = self.is_routed, self.is_prompt, self.has_chunk, self.has_peers, self.divides_experts
+        flags = self.is_routed, self.is_prompt, self.has_chunk, self.has_peers, self.divides_experts, self.sends_tokens
         chosen = self.pass_key if 1 < self.rows <= VECTOR_ROWS else ""
         text = repr((own, self.precision, self.weight_precision, tile, flags, chosen))
         return f"|engine {hashlib.sha256(text.encode()).hexdigest()[:16]}"
@@ -356,9 +359,12 @@ class UnderEngine:
         return 1.0 if pace is None else pace.value
 
     def _scale_times(self, hardware: Hardware) -> dict[str, Quantity]:
-        """Return the coefficients that scale kernel times, by the engine's factor for this chip and by its pace."""
+        """Return the coefficients that scale kernel times, by the engine's factor for this chip and by its pace.
+
+        Factors of mixtures were measured where each device computes all tokens, which share experts.
+        """
         name = name_family(hardware)
-        kinds = (f"experts_{name}", "experts") if self.is_routed else ()
+        kinds = (f"experts_{name}", "experts") if self.is_routed and not self.sends_tokens else ()
         factor = self.stack.value("device_time", *kinds, name) * self._find_pace(hardware)
         known = self._find_evidence("device_time", *kinds, name)
         return {} if factor == 1.0 else {one: scale(hardware.coefficients[one], factor, known) for one in SCALES}

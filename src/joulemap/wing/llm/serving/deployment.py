@@ -95,6 +95,10 @@ class Deployment:
     data_devices: int = _count()
     stages: int = _count()
     """Pipeline-parallel stages, each with equally many devices."""
+    micro_batches: int = _count()
+    """Parts of a batch that overlap the exchange of tokens with experts with computation."""
+    busiest: int = 100
+    """Tokens for experts of the busiest expert-parallel device, in percent of the mean."""
     compiled_tokens: float = 0.0
     """Sequence length that passes were compiled for; attention always covers the full length."""
     totals: dict[Asked, Total] | None = None
@@ -121,6 +125,8 @@ class Deployment:
             "expert_devices": self.expert_devices,
             "data_devices": self.data_devices,
             "pipeline_devices": self.stages,
+            "micro_batches": self.micro_batches,
+            "busiest": self.busiest,
             "cache": self.cache,
         }
 
@@ -164,7 +170,7 @@ class Deployment:
         most = self.stages if self.stack.fills_stages or self.stack.divides_layers else 1
         chained = np.minimum(passes.following, self.stack.value("chained_passes"))
         seconds = seconds * np.where(parts > 0.0, 1.0, (chained + most - 1.0) / chained / most)
-        parts = np.maximum(parts, 1.0)
+        seconds, parts = seconds * self.micro_batches, np.maximum(parts, 1.0) * self.micro_batches
         idle_s = self.stages * seconds - parts * drawn_s  # while other stages work
         each_j = parts * joules + self._idle_w * idle_s
         joules = self.devices * self.data_devices * each_j
@@ -182,7 +188,7 @@ class Deployment:
 
     def ask(self, passes: Passes) -> list[Asked]:
         """Return each pass as one device runs it, with sizes rounded to integers, and its number of sequences."""
-        parts = np.maximum(self._cut(passes), 1.0)
+        parts = np.maximum(self._cut(passes), 1.0) * self.micro_batches
         sizes = (
             passes.sequences / parts,
             passes.tokens,
@@ -314,9 +320,13 @@ def guess(surface: Surface, draft: Draft) -> Surface:
     return Guessing(surface=surface, draft=draft) if draft.guessed_tokens else surface
 
 
-def check_links(chip: Hardware, joined: int, world: int) -> None:
-    """Raise UnsupportedError for a chip whose links do not join so many devices of a stage, or of all stages."""
-    if joined > 1:
-        find_path(chip, joined)
+def check_links(chip: Hardware, devices: int, groups: int, world: int, *, has_experts: bool) -> None:
+    """Raise UnsupportedError for a chip whose links do not join so many devices of a stage, or of all stages. Groups of
+    devices that send tokens to experts may be on several hosts.
+    """
+    joined = devices * groups
+    for count, stride in ((devices, 0), (joined, int(has_experts))):
+        if count > 1:
+            find_path(chip, count, stride)
     if world > joined:
         find_send(chip, world)

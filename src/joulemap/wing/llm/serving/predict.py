@@ -29,6 +29,7 @@ from joulemap.wing.llm.serving.memory import GROWN, MIDDLE, Room
 from joulemap.wing.llm.serving.pass_error import find_thin_widths
 from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
 from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import Stack, find_stack
 
 if TYPE_CHECKING:
@@ -198,8 +199,7 @@ def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
         weight_precision=weights,
         cache=cache,
         devices=devices,
-        expert_devices=experts,
-        data_devices=attention,
+        **Serving(expert_devices=experts, data_devices=attention).division,
         stages=stages,
         compiled_tokens=_compiled(row) if stack.compiles else 0.0,
     )

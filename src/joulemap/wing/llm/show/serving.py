@@ -20,6 +20,10 @@ REUSED: Final = Template(
     "[ with pauses of {pause_s:s}][, evicted prefixes in {tiers:and}]"
 )
 GUESSED: Final = Template("[, {speculate:n draft token} per step, acceptance {acceptance:set %}]")
+SENT: Final = Template(
+    ", experts on {expert_devices} devices, the busiest with {expert_load:plain} times the mean tokens"
+    "[, {micro_batches} micro-batches]"
+)
 LATER: Final = Template("[, then {rates:and}], {gained:plain} output tokens per step")
 
 MODEL: Final = "{model}[ (same sizes as {like})]"
@@ -46,7 +50,9 @@ def describe_served(serving: Serving) -> str:
     """Return a phrase for the speculation and the prefix reuse that a question states; empty without both."""
     turns = serving.turns if serving.turns > 1 else None
     reused = REUSED(serving, turns=turns, pause_s=serving.pause_s or None, tiers=serving.cache_tiers or None)
-    return GUESSED(serving) + describe_later(serving) + reused
+    parts = serving.micro_batches if serving.micro_batches > 1 else None
+    sent = SENT(serving, micro_batches=parts) if serving.sends_tokens else ""
+    return sent + GUESSED(serving) + describe_later(serving) + reused
 
 
 def describe_later(serving: Serving) -> str:

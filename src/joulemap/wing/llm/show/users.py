@@ -167,6 +167,9 @@ def choose(answer: UsersAnswer, **_: Any) -> Mapping[str, Any]:
         "row": best,
         "model": answer.model,
         "place": pools if best.prefill_server_count else [best.hardware],
+        "devices": best.device_count // serving.data_devices,
+        "data": serving.data_devices if serving.data_devices > 1 else None,
+        "parts": serving.micro_batches if serving.micro_batches > 1 else None,
         "experts": best.expert_device_count if best.expert_device_count > 1 else None,
         "prompt": serving.prompt,
         "output": serving.output,
@@ -201,8 +204,9 @@ USERS: Final = Shape(
     choices=choose,
     limit=18,
     steps=(
-        "llm {model} {place} --devices {device_count} [--expert-devices {experts}] --batch 1 "
-        "--in-flight {users_per_server} --prompt {prompt} --output {output} {reuse} {words}",
+        "llm {model} {place} --devices {devices} [--data-devices {data}] [--expert-devices {experts}] "
+        "[--micro-batches {parts}] --batch 1 --in-flight {users_per_server} --prompt {prompt} --output {output} "
+        "{reuse} {words}",
     ),
 )
 
