@@ -231,15 +231,15 @@ def test_what_does_not_fit_is_a_row_that_says_what_would(answer: LlmAnswer) -> N
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize(("model", "devices"), [("deepseek-r1", 8), ("deepseek-r1", 16)])
-def test_a_refusal_names_stages_that_hold_the_model(model: str, devices: int, tmp_path: Path) -> None:
-    words = ["llm", model, "h100_sxm5", "--batch", "1"]
-    refused = run_here([*words, "--devices", str(devices)], tmp_path, {})
+@pytest.mark.parametrize("asked", ["--devices 8", "--devices 16", "--data-devices 16"])
+def test_a_refusal_names_a_division_that_holds_the_model(asked: str, tmp_path: Path) -> None:
+    words = ["llm", "deepseek-r1", "h100_sxm5", "--batch", "1"]
+    refused = run_here([*words, *asked.split()], tmp_path, {})
     assert refused.returncode == ExitCode.UNSUPPORTED, refused.stdout
-    found = re.search(r"(--devices \d+ )?--pipeline-devices \d+", refused.stderr)
+    found = re.search(r"(--devices \d+ )?--(pipeline|expert)-devices \d+", refused.stderr)
     assert found, refused.stderr
-    asked = [] if found[1] else ["--devices", str(devices)]
-    done = run_here([*words, *asked, *found[0].split()], tmp_path, {})
+    kept = [] if found[1] else asked.split()
+    done = run_here([*words, *kept, *found[0].split()], tmp_path, {})
     assert done.returncode == 0, done.stderr
 
 

@@ -314,9 +314,15 @@ def _state_shortage(case: Case, fitting: str) -> str:
 def _find_stages(case: Case) -> str:
     """Return the options of the fewest pipeline stages with which a batch fits; empty if none of `STAGES` suffices.
 
-    Stages of as many devices as asked come first, then stages of as many as a node joins.
+    Experts on all devices of data-parallel groups come first, then stages of as many devices as asked, then stages of
+    as many as a node joins.
     """
     question = case.question
+    if question.decoder.is_routed and question.serving.data_devices > 1 and not question.serving.sends_tokens:
+        serving = attrs.evolve(question.serving, expert_devices=case.world)
+        divided = attrs.evolve(question, serving=serving)
+        if _judge(divided, case.run, case.target, case.devices, case.batch, is_alone=True).status == OK:
+            return f"--expert-devices {case.world}"
     if question.stack.divides_layers:
         return ""  # all numbers of devices were tried as stages
     node = 2 ** (count_node(case.target).bit_length() - 1)
