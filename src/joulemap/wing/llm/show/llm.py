@@ -62,6 +62,8 @@ SHARED_RUNS: Final = Template(
 )
 DECODE_COST: Final = "output tokens are decode alone; prompt tokens cost extra (--details)"
 """Scope of the cost of a batch's output tokens."""
+FIRST: Final = "TTFT is the prefill of a batch alone; with `--rate` it includes what a client waits for other requests"
+"""What the time to the first token of a batch leaves out."""
 WHOLE_COST: Final = "output tokens include their prompts"
 """Scope of the cost of a load's output tokens."""
 OTHER_SELLER: Final = Template(
@@ -154,6 +156,8 @@ def list_notes(answer: LlmAnswer) -> Iterator[str]:
     alike = len(answer.served) - len({row.decode_run_id for row in answer.served})
     if alike:
         yield SHARED_RUNS(count=alike, total=len(answer.served))
+    if not answer.loads.rows:
+        yield FIRST
     yield describe_costs(answer.assumptions, answer.pay, WHOLE_COST if answer.loads.rows else DECODE_COST)
     unlike = {row.hardware: row.unlike_price_text for row in answer.phases if row.unlike_price_text}
     if unlike:
