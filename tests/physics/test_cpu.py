@@ -12,8 +12,10 @@ import torch
 import chip
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
+from joulemap.physics.change import change_hardware
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.configuration import FLOPS_PER_MAC, PRECISION_BYTES, Configuration
+from joulemap.physics.record.constant import Change, list_constants
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.run import RunColumns
 from joulemap.physics.workload import STREAMED, WorkloadColumns
@@ -79,7 +81,8 @@ def test_a_gemm_takes_the_core_at_its_peak_times_an_efficiency(hardware: Hardwar
     lanes = precision in {"fp64", "fp32", "fp16"}
     has_amx = hardware.id == "xeon_8490h" and not lanes
     mode = "matrix" if has_amx else "vector" if lanes else f"dot_{precision}"
-    efficiency = hardware.coefficients[f"gemm_efficiency.{mode}"].value
+    share = hardware.coefficient("fp32_share") if precision == "fp32" else 1.0
+    efficiency = hardware.coefficient(f"gemm_efficiency.{mode}") * share
     rows, outputs = (int(hardware.coefficient(f"tile_{side}", mode)) for side in ("rows", "columns"))
     waves = -(-(1536 // rows * (1024 // outputs)) // peak.unit_count)
     assert found.subgraphs.wave_count.tolist() == [waves]
@@ -93,7 +96,7 @@ def test_a_product_with_a_vector_pads_no_rows_and_unpacks_its_codes() -> None:
     work = columns(Gemm(), torch.empty(1, 1024, device="meta"))
     macs_per_s, lanes_per_s = 153.5e9 / 4 / 2, 8 * 2.4e9
     plain = run(board, "fp32", work, "engine")
-    assert_close(float(plain.subgraphs.compute_s[0]), 32 * 8 * 1024 / (macs_per_s * 0.58))
+    assert_close(float(plain.subgraphs.compute_s[0]), 32 * 8 * 1024 / (macs_per_s * 0.58 * 0.55))
     streamed = attrs.evolve(work, variant=np.full(work.operator_count, STREAMED))
     assert float(run(board, "fp32", streamed, "engine").subgraphs.compute_s[0]) == float(plain.subgraphs.compute_s[0])
     stored = Configuration(hardware=board.id, precision="fp32", runtime="engine", weight_precision="int4")
@@ -263,3 +266,27 @@ def test_a_state_is_scanned_on_all_lanes(name: str, kind: str) -> None:
     assert found.latency_s[0] < 1e-4 + 8.0 * state_bytes / chip.memory_bandwidth.value
     assert (np.diff(found.latency_s) > 0.0).all()
     assert found.latency_s[-1] < 2048 * found.latency_s[0]
+
+
+@pytest.mark.parametrize("busy", [1, 2, 4])
+def test_busy_cores_share_refills_and_one_core_has_the_highest_clock(busy: int) -> None:
+    """Bytes fill half of the lanes: 32 MACs a clock of 2 pipes x 32 bytes; boost 1.2 x the clock of all cores."""
+    board = chip.cpu(fma_pipe_count=2.0)
+    board = attrs.evolve(board, clock_boost=attrs.evolve(board.clock, value=1.2 * board.clock.value))
+    whole = float(run(board, "int8", runtime="engine").subgraphs.compute_s[0])
+    part = board.in_mode(f"{busy}cores")
+    found = run(part, "int8", runtime="engine")
+    ratio = 2.0 * 32 / 64
+    gain = ((1 + ratio**2.5) / (1 + (ratio * busy / 4) ** 2.5)) ** 0.4
+    assert_close(float(found.subgraphs.compute_s[0]), whole * 4 / busy / gain / (1 + 0.2 * (4 - busy) / 3))
+    changed = change_hardware(board, [Change.of(list_constants(board)["unit_count"], float(busy))])
+    assert run(changed, "int8", runtime="engine").latency_fs == found.latency_fs
+
+
+def test_a_core_alone_never_exceeds_its_peak() -> None:
+    """At half of the peak beside three others, a gain above 2 is cut: refills of 3 own times give 3.14."""
+    board = chip.cpu()
+    ratio = {"refill_ratio": attrs.evolve(board.coefficients["refill_ratio"], value=3.0)}
+    one = attrs.evolve(board, coefficients={**board.coefficients, **ratio}).in_mode("1core")
+    peak = one.peaks["fp32"].rate.value / FLOPS_PER_MAC
+    assert_close(float(run(one, "fp32", runtime="engine").subgraphs.compute_s[0]), MACS / peak)

@@ -152,7 +152,8 @@ def cpu(**geometry: float) -> Hardware:
             "loads_per_fma": 0.5,
             "scalar_per_vector": 0.25,
             "pooled_tap_clocks": 10.0,
-            "idle_core_gain": 1.0,
+            "refill_ratio": 2.0,
+            "fp32_share": 1.0,
             "winograd_gain": 1.75,
         },
     )

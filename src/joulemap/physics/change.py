@@ -16,7 +16,7 @@ import numpy as np
 
 from joulemap.physics.record.address import CLOCK, REGULATOR_LOSS, UNIT_COUNT, Address, find_action, set_numbers
 from joulemap.physics.record.constant import Change, word_changes
-from joulemap.physics.record.hardware import VECTOR_UNITS
+from joulemap.physics.record.hardware import ALL_UNITS, REFILL, VECTOR_UNITS
 from joulemap.physics.record.product import FP32, PASS, PASSES
 from joulemap.physics.record.reference import FJ_PER_J
 from joulemap.physics.record.target import changes_word, extend_digest
@@ -46,11 +46,12 @@ def change_hardware(hardware: Hardware, changes: Sequence[Change], name: str = "
 
 
 def open_to_change(hardware: Hardware, addresses: Container[Address]) -> Hardware:
-    """Return a chip some of whose numbers will change: the highest clock of its die stays, and the loads that were
-    measured on the unchanged chip are left out.
+    """Return a chip some of whose numbers will change: the highest clock of its die and the cores for which the caches
+    of a CPU are built stay, and the loads that were measured on the unchanged chip are left out.
     """
     highest = hardware.clock_die or (hardware.full_clock if CLOCK in addresses else None)
-    return attrs.evolve(hardware, clock_die=highest, loads=())
+    built = {ALL_UNITS: hardware.unit_count} if UNIT_COUNT in addresses and REFILL in hardware.coefficients else {}
+    return attrs.evolve(hardware, clock_die=highest, loads=(), geometry={**built, **hardware.geometry})
 
 
 def point_hardware(hardware: Hardware, varied: Mapping[Address, Any], index: int) -> Hardware:

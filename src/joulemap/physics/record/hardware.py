@@ -107,7 +107,9 @@ _DIE: Final = re.compile(r" ?\(.*?\)| [A-Z]{2,3}\d{2,3}[A-Z]?$")
 """Pattern of the die's name in a microarchitecture, as in `Hopper GH100` and `Zen 4 (Genoa)`."""
 
 ALL_UNITS: Final = "all_units"
-"""Geometry entry for the total number of units; present while a power mode leaves some units idle."""
+"""Geometry entry for the units that the chip is built with; present if a power mode or a change uses another number."""
+REFILL: Final = "refill_ratio"
+"""Coefficient of chips whose units share the refills of their registers."""
 VECTOR_UNITS: Final = "vector_core_count"
 """Geometry entry for the vector cores of an NPU, in addition to its tensor engines. It scales with the active units."""
 

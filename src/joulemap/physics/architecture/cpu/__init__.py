@@ -24,13 +24,21 @@ Fused attention under a causal mask omits the blocks of keys behind each block o
 A GEMM of packed weights with a few vectors (llama.cpp) unpacks its codes again for each vector. Its MACs take
 gemm_efficiency.streamed of the rate of fp32 lanes.
 
-In a mode that leaves cores idle, the others are faster by the factor 1 + idle_core_gain x share of idle cores. In
-`engine` a 3 x 3 convolution of stride 1 in lanes takes 1 / winograd_gain of its MACs.
+Cores share the caches and the memory that refill their registers. If n of U cores are busy, each is faster by `gain`,
+up to its peak, and its clock rises from that of all cores to that of one:
 
-The rate of a GEMM is that of the core's unit for the precision: a matrix unit (the hardware's geometry says so, e.g.
-AMX), dot products of its vector unit (AVX-512 BF16 and VNNI, SDOT, BFDOT, the MMLA instructions), or plain FMAs. Other
-work runs at the vector rate, Wd / b x fma_pipe_count x f. A pipe has Wd = simd_width / 8 bytes. An element in a lane
-has b bytes, 4 at precisions that no lane computes in. Memory time is the time of the last on-chip level.
+    share  = min(1, MACs per clock b / (Wd fma_pipe_count))             bytes of operands that lanes take a clock
+    q      = refill_ratio share                                         time of refills / own time, all cores busy
+    gain   = ((1 + q^2.5) / (1 + (q n / U)^2.5))^(1/2.5)
+    f      = clock + (clock_boost - clock) (U - n) / (U - 1)
+
+In `engine` a 3 x 3 convolution of stride 1 in lanes takes 1 / winograd_gain of its MACs.
+
+In fp32 lanes gemm_efficiency is multiplied by fp32_share. The rate of a GEMM is that of the core's unit for the
+precision: a matrix unit (the hardware's geometry says so, e.g. AMX), dot products of its vector unit (AVX-512 BF16 and
+VNNI, SDOT, BFDOT, the MMLA instructions), or plain FMAs. Other work runs at the vector rate, Wd / b x fma_pipe_count x
+f. A pipe has Wd = simd_width / 8 bytes. An element in a lane has b bytes, 4 at precisions that no lane computes in.
+Memory time is the time of the last on-chip level.
 
 Energy. Instructions drive the pipeline, register file and branch categories. With W bytes of an instruction
 (vector_instruction_width / 8, else Wd), lanes = W / b, and D MACs of a dot product:
@@ -64,7 +72,7 @@ from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.ledger import ActionCounts
 from joulemap.physics.placement import Indifferent, Placement
 from joulemap.physics.record.configuration import FLOPS_PER_MAC, PRECISION_BYTES
-from joulemap.physics.record.hardware import ALL_UNITS, Hardware, MemoryLevel
+from joulemap.physics.record.hardware import ALL_UNITS, REFILL, Hardware, MemoryLevel
 from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.silicon import UnitArea
 from joulemap.physics.traffic import ceil_divide, is_resident, level_bytes, memory_time
@@ -89,6 +97,8 @@ WINOGRAD_CHANNELS: Final = 8.0
 """Minimum number of input or output channels, whichever is larger, at which an engine uses Winograd's algorithm.
 Source: ncnn, convolution_arm.cpp.
 """
+SHARPNESS: Final = 2.5
+"""Exponent of the norm that combines a core's own time with that of shared refills, as for kernels of GPUs."""
 STRIDED: Final = 1.9
 """Input positions per output position above which a convolution counts as strided."""
 QUERY_BLOCKS: Final = ((768.0, 256.0), (192.0, 64.0), (0.0, 32.0))
@@ -179,10 +189,21 @@ def _last_level(hardware: Hardware) -> MemoryLevel:
     return vary(level, capacity=vary(level.capacity, value=level.capacity.value * units))
 
 
-def _idle_share(hardware: Hardware) -> Floats | float:
-    """Return the share of the cores that a power mode leaves idle."""
+def _find_gain(hardware: Hardware, precision: str) -> tuple[Floats | float, Floats | float]:
+    """Return (gain, ratio of clocks) of a busy core relative to one among all cores of its chip, as some are idle."""
     total = hardware.geometry.get(ALL_UNITS)
-    return 0.0 if total is None else 1.0 - np.rint(hardware.unit_count.value) / total.value
+    if total is None:
+        return 1.0, 1.0
+    busy, peak = np.rint(hardware.unit_count.value), hardware.peaks[precision]
+    taken = peak.operations_per_clock / FLOPS_PER_MAC * PRECISION_BYTES[precision]
+    lanes = hardware.geometry["simd_width"].value / BITS_PER_BYTE * hardware.geometry["fma_pipe_count"].value
+    ratio = hardware.coefficient(REFILL) * np.minimum(taken / lanes, 1.0)
+    shared = 1.0 + (ratio * busy / total.value) ** SHARPNESS
+    clocks = 1.0
+    if hardware.clock_boost is not None:
+        idle = (total.value - busy) / np.maximum(total.value - 1.0, 1.0)
+        clocks = 1.0 + np.maximum(hardware.clock_boost.value / hardware.clock.value - 1.0, 0.0) * np.maximum(idle, 0.0)
+    return ((1.0 + ratio**SHARPNESS) / shared) ** (1.0 / SHARPNESS), clocks
 
 
 def _is_winograd(kernels: KernelColumns) -> Booleans:
@@ -234,6 +255,8 @@ def _efficiency(kernels: KernelColumns, hardware: Hardware) -> Floats:
     """Return the share of its unit's rate that each operator with MACs reaches in a full wave."""
     work, mode = kernels.work, _mode(kernels.precision, hardware)
     dense = hardware.coefficient("gemm_efficiency", mode, "vector")
+    if kernels.precision == "fp32":
+        dense = dense * hardware.coefficient("fp32_share")
     if not kernels.runtime.is_built and mode == "vector":
         gained: Floats = np.ones(work.operator_count) * np.minimum(dense * hardware.coefficient("framework_gain"), MOST)
         return gained
@@ -312,7 +335,10 @@ class Cpu(Indifferent):
         padded_n = np.where(work.is_gemm, tile_n, np.minimum(work.gemm_n, tile_n))
         own_macs = work.mac_count / tiles  # more than the shape has where a scan has several GEMMs
         tile_macs = np.where(has_tiles, np.maximum(tile_m * padded_n * work.gemm_k, own_macs), own_macs)
-        dense_rate = np.where(work.is_gemm, core_macs, vector_rate) * _efficiency(kernels, hardware)
+        gain, clocks = _find_gain(hardware, kernels.precision)
+        efficiency = _efficiency(kernels, hardware)
+        efficiency = np.maximum(np.minimum(efficiency * gain, 1.0), efficiency) / gain  # no core exceeds its peak
+        dense_rate = np.where(work.is_gemm, core_macs, vector_rate) * efficiency
         saved = np.ones(work.operator_count)
         if kernels.runtime.is_built and mode == "vector":
             saved = np.where(_is_winograd(kernels), hardware.coefficient("winograd_gain"), saved)
@@ -330,7 +356,7 @@ class Cpu(Indifferent):
             slower = max(PRECISION_BYTES[LEAST_SOLVER] / wide, 1.0)
             simple = np.where(work.decomposes, simple * slower, simple)
         compute = waves * (np.where(work.has_macs, tile_macs / dense_rate, 0.0) + simple / vector_rate)
-        compute = compute / (1.0 + hardware.coefficient("idle_core_gain") * _idle_share(hardware))
+        compute = compute / (gain * clocks)
         if kernels.precision not in LANE_PRECISIONS:
             elements = np.where(work.of_operation("hardswish"), work.output_element_count, 0.0)
             compute = compute + elements * hardware.coefficient("hardswish_clocks") / peak.clock_hz

@@ -85,7 +85,7 @@ class Space:
                 raise UsageError(f"{shown}: no value is given")
             parameters[constant.name] = VariedConstant(constant=constant, values=distinct)
         check_together(parameters)
-        hardware = open_to_change(hardware, (CLOCK,))
+        hardware = open_to_change(hardware, (CLOCK, *(one.constant.address for one in parameters.values())))
         law = Law(hardware=hardware, area=Area.of(hardware), constants=constants)
         return cls(hardware=hardware, parameters=tuple(parameters.values()), law=law)
 

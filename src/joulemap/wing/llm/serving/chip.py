@@ -75,6 +75,7 @@ ANSWER: Final = "_answer"
 LIBRARY_SHARES: Final = (
     "wide_share",
     "gemm_efficiency.vector",
+    "fp32_share",
     "gemm_efficiency.matrix",
     "gemm_efficiency.dot_bf16",
     "gemm_efficiency.dot_int8",
