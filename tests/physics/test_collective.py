@@ -5,14 +5,19 @@ from __future__ import annotations
 import attrs
 import pytest
 
+import chip
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.operator.name import find_operator
 from joulemap.physics.bulk import Total, evaluate_all
 from joulemap.physics.communication import find_path, find_send
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.record.reference import LINK_ACTION
+from joulemap.physics.record.reference import CYCLE_ACTION, LINK_ACTION, STATIC_ACTION
 from joulemap.physics.record.workload import NO_KEY, Workload
+from joulemap.physics.workload import columns_of
+from joulemap.plan.anchor import anchor_hardware
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.trace.single import describe
 
@@ -175,3 +180,15 @@ def test_bytes_that_are_sent_are_priced_and_nothing_waits_for_memory() -> None:
     assert without is not None
     lost = 1.0 + h100.reference.loss_j
     assert_close(with_links - without, 2 * 3 / 4 * MIB * price * lost, rel=1e-6)
+
+
+def test_units_have_no_work_in_a_collective() -> None:
+    own = anchor_hardware(find("rtx_5090"))
+    configuration = Configuration(hardware=own.id, precision="bf16", runtime="graph")
+    counted = []
+    for name in ("all_reduce(elements=65536,devices=2)", "elementwise(kind=relu,elements=65536)"):
+        run = evaluate(columns_of(workload(name)), chip.bound(own, "default", "board"), configuration)
+        counted.append({run.hardware.reference.keys[action] for action in run.ledger.action_index.tolist()})
+    collective, kernel = counted
+    assert STATIC_ACTION in collective & kernel
+    assert CYCLE_ACTION in kernel - collective
