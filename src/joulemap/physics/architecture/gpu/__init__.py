@@ -58,7 +58,7 @@ from joulemap.physics.placement import Overlap, Placement, balance
 from joulemap.physics.record.configuration import CARRIED, PRECISION_BYTES, TF32, carried_precision
 from joulemap.physics.record.engine import name_engine
 from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.record.reference import BOARD, CYCLE_ACTION, ISSUE_ACTION, OVERHEAD
+from joulemap.physics.record.reference import BOARD, CYCLE_ACTION, OVERHEAD
 from joulemap.physics.run import DEVICES
 from joulemap.physics.traffic import ceil_divide, dram_bytes, tiled_bytes
 from joulemap.physics.workload import Floats, Work
@@ -352,7 +352,7 @@ def _count_cycles(kernels: KernelColumns, placement: GpuPlacement, hardware: Har
     engine = placement.engine
     return {
         (BOARD, "unattributed_product_cycle"): placement.product_s * engine.issue_hz * engine.issue_share,
-        ISSUE_ACTION: placement.issue_s * engine.issue_hz * engine.issue_share,
+        (BOARD, "unattributed_issue_cycle"): placement.issue_s * engine.issue_hz * engine.issue_share,
     }
 
 
