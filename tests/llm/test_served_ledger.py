@@ -120,6 +120,14 @@ def test_links_of_a_board_with_peers_are_awake_through_a_pass() -> None:
     assert alone.hardware.reference.position(AWAKE_ACTION) is None
 
 
+def test_power_of_links_follows_their_rate() -> None:
+    # 36 W at 300 GB/s of an A100; a bridge of 56.25 GB/s joins two RTX 3090 and not four; others have PCIe
+    for chip, devices, watts in (
+        ("a100_sxm4_80gb", 4, 36.0), ("rtx_3090", 2, 6.75), ("rtx_3090", 4, 0.0), ("rtx_5090", 2, 0.0),
+    ):  # fmt: skip
+        assert_close(deploy("llama-3.1-8b", chip, VLLM, devices=devices).links_w, watts)
+
+
 CASES = [
     ("llama-3.1-8b", "rtx_5090", LLAMA, "q4_k_m"),
     ("llama-3.1-8b", "rx_7900_xtx", LLAMA, "q4_k_m"),

@@ -735,6 +735,21 @@ def test_rows_are_predicted_or_told_why_not() -> None:
     assert codes == ["acceptance", "other", "unknown_model", "sequence_memory"]
 
 
+def test_replicas_of_a_dense_model_share_its_requests() -> None:
+    row = ServingRow(
+        source="us", hardware="rtx_4090", model="llama-3.1-8b", scope="steady_serving", engine="vllm", batch=8.0,
+        prompt_tokens=512.0, output_tokens=128.0, device_count=1,
+    )  # fmt: skip
+    two = attrs.evolve(row, batch=16.0, device_count=2, data_parallel=2)
+    one, both = predict([row, two], find_hardware("rtx_4090"))
+    assert isinstance(one, Prediction)
+    assert isinstance(both, Prediction)
+    assert both.inter_token_latency_s == one.inter_token_latency_s
+    assert both.energy_per_output_token_j == one.energy_per_output_token_j
+    for whole, part in ((both.output_tokens_per_s, one.output_tokens_per_s), (both.power_w, one.power_w)):
+        assert whole == 2.0 * (part or 0.0)
+
+
 def test_a_chip_under_an_engine_keeps_the_evidence() -> None:
     stack = find_stack("vllm", "2023")  # host time of the engine, spent on the chip
     chip = UnderEngine(stack=stack, precision="fp16").apply(find_hardware("a100_sxm4_80gb"))

@@ -5,14 +5,19 @@ from __future__ import annotations
 import attrs
 import pytest
 
+import chip
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.operator.name import find_operator
 from joulemap.physics.bulk import Total, evaluate_all
 from joulemap.physics.communication import find_path, find_send
+from joulemap.physics.pipeline import evaluate
+from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.record.reference import LINK_ACTION
+from joulemap.physics.record.reference import CYCLE_ACTION, LINK_ACTION, STATIC_ACTION
 from joulemap.physics.record.workload import NO_KEY, Workload
+from joulemap.physics.workload import columns_of
+from joulemap.plan.anchor import anchor_hardware
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.trace.single import describe
 
@@ -192,3 +197,15 @@ def test_tokens_to_experts_on_two_hosts_by_hand(kernel: str, taken: int, inner: 
     start = {"deepep": 105000, "deepep_ll": 48000}[kernel] / clock
     link_s, card_s = inner * whole / (114 * clock), hosts / devices / 2 * whole / (0.91 * 50e9)
     assert_close(found.latency_fs / 1e15, start + (link_s**2.5 + card_s**2.5) ** 0.4, rel=1e-6)
+
+
+def test_units_have_no_work_in_a_collective() -> None:
+    own = anchor_hardware(find("rtx_5090"))
+    configuration = Configuration(hardware=own.id, precision="bf16", runtime="graph")
+    counted = []
+    for name in ("all_reduce(elements=65536,devices=2)", "elementwise(kind=relu,elements=65536)"):
+        run = evaluate(columns_of(workload(name)), chip.bound(own, "default", "board"), configuration)
+        counted.append({run.hardware.reference.keys[action] for action in run.ledger.action_index.tolist()})
+    collective, kernel = counted
+    assert STATIC_ACTION in collective & kernel
+    assert CYCLE_ACTION in kernel - collective

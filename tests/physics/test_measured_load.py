@@ -13,14 +13,21 @@ from boundary_case import FJ_PER_J, line_fj, power_w, run_of, toy
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.hardware import LEAST_SHARE
-from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.load import find_hardware, load_catalogue
 from joulemap.catalog.measurement import load_measurements
 from joulemap.domain.operator.name import find_operator
 from joulemap.physics.anchor import COPY, PRODUCT, find_anchor
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.configuration import BUSY_SHARE, LIMIT_SHARE, Configuration
 from joulemap.physics.record.hardware import Hardware, MeasuredLoad
-from joulemap.physics.record.reference import CYCLE_ACTION, MEMORY_ACTION, OTHER_ACTION, STATIC_ACTION, cycle_action
+from joulemap.physics.record.reference import (
+    CYCLE_ACTION,
+    ISSUE_ACTION,
+    MEMORY_ACTION,
+    OTHER_ACTION,
+    STATIC_ACTION,
+    cycle_action,
+)
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.plan.anchor import anchor_hardware, describe_probes
 from joulemap.system.errors import CatalogueError, ExitCode
@@ -134,6 +141,13 @@ def test_a_running_board_with_gddr_draws_its_share_above_static_power(name: str)
     static = own.reference.actions[own.reference.position(STATIC_ACTION) or 0]
     expected_w = min(static.energy_per_action_fj / FJ_PER_J + share * limit_w, limit_w)
     assert_close(power_w(run_of(chip.bound(own, "default", "board"), precision="fp16")), expected_w, rel=1e-2)
+
+
+@pytest.mark.parametrize("name", ["rtx_4060_ti", "rtx_4070_ti", "rtx_5090"])
+def test_a_waiting_unit_costs_at_most_as_much_as_one_that_issues_instructions(name: str) -> None:
+    reference = anchor_hardware(find_hardware(name)).reference
+    waiting, working = (reference.prices_fj[reference.position(key) or 0] for key in (CYCLE_ACTION, ISSUE_ACTION))
+    assert waiting < working if name == "rtx_5090" else waiting == working
 
 
 @pytest.mark.parametrize("name", ["t4", "l4", "p4"])

@@ -78,6 +78,9 @@ def test_the_clock_under_a_cap_by_hand() -> None:
     assert_close(clock_of(LAW, 10.0 + 0.75 * (76.5625 + 20.0), chip_j=100.0, memory_j=20.0), 0.75)
     # a fixed voltage: 10 + 100 phi
     assert_close(clock_of(FIXED, 60.0, chip_j=100.0), 0.5)
+    # 60 J in 2 s of memory time, and 40 W of clocks that units count while they wait: 10 + v^2 (30 + 40 phi)
+    waiting = attrs.evolve(LAW, spin_w=40.0)
+    assert_close(clock_of(waiting, 10.0 + 0.875**2 * 60.0, chip_j=60.0, memory_s=2.0), 0.75)
 
 
 def test_memory_keeps_its_own_clock_above_the_knee() -> None:

@@ -211,6 +211,7 @@ def test_a_named_host_replaces_that_of_a_card_and_not_that_of_a_server() -> None
     settings = Settings(hardware=("l4", "h100_sxm5", "hailo_8"), boundary="system", runtime=("eager",))
     named = attrs.evolve(settings, host="xeon_8490h")
     assert_close(host_w(bind(settings, "l4")), 180.0 / 4)
+    assert_close(find_surrounding(CATALOGUE["rtx_3090"]).idle_w(115.0), 1.12 * 115.0 + 50.0)
     # a Xeon's static power, 1.2 times at the wall
     xeon_w = CATALOGUE["xeon_8490h"].static_power.value
     assert_close(host_w(bind(named, "l4")), 1.2 * xeon_w)

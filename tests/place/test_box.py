@@ -23,6 +23,7 @@ from joulemap.plan.variation import Variation
 from joulemap.system.errors import JoulemapError, UsageError
 from joulemap.system.units import FJ_PER_J
 from joulemap.wing.llm.capacity.offload import Offload, Way
+from joulemap.wing.llm.decoder.config import Experts
 from joulemap.wing.llm.decoder.pass_name import find_decoder
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.surface import Passes
@@ -258,6 +259,41 @@ def test_layers_are_divided_as_the_times_of_either_side_say() -> None:
     prompt = fast.divide(Passes.of([1.0], tokens=512.0))
     assert float(prompt.host_s[0]) == 0.0  # the host's weights are sent: half of them
     assert_close(float(prompt.copy_s[0]), 0.5 * whole.rooms[0].weights * 1e-12)
+
+
+def test_the_experts_alone_may_be_divided() -> None:
+    """All experts on the host: a pass without experts on the device, and two copies for each of the layers."""
+    decoder, engine = find_decoder("qwen3-30b-a3b"), find_engine("llamacpp")
+    assert decoder is not None
+
+    def deploy(name: str, *, is_whole: bool = True) -> Deployment:
+        workloads = PassWorkloads(decoder if is_whole else decoder.without_experts())
+        return Deployment(workloads=workloads, hardware=load_catalogue().find(name), stack=engine, precision="bf16")
+
+    chips = ("rtx_4090", "epyc_9654")
+    step = Passes.of([1.0], context=512.0)
+    way = Way(latency_s=1e-6, s_per_byte=1e-9, j_per_byte=1e-11)
+    whole = Offload.of(deploy(chips[0]), deploy(chips[1]), way).keeping_experts_apart()
+    all_s, bare_s = (
+        [float(deploy(name, is_whole=is_whole).price(step).seconds[0]) for name in chips] for is_whole in (True, False)
+    )
+    assert_close(float(whole.price(step).seconds[0]), all_s[0])
+    none = attrs.evolve(whole, layers=0)
+    copies = 2.0 * decoder.layer_count * (1e-6 + 2.0 * decoder.hidden * 1e-9)
+    assert_close(float(none.price(step).seconds[0]), bare_s[0] + all_s[1] - bare_s[1] + copies)
+    networks = [one.network for one in decoder.layers if isinstance(one.network, Experts)]
+    experts = sum(3.0 * decoder.hidden * one.inner * one.count for one in networks)  # three matrices each
+    assert_close(whole.needed(1, 512)[0] - none.needed(1, 512)[0], 2.0 * experts, rel=1e-3)
+
+
+def test_two_unlike_boards_share_layers(tmp_path: Path) -> None:
+    devices = "".join(f'[[devices]]\nname = "{name}"\nhardware = "{name}"\n' for name in ("rtx_3090", "rtx_4090"))
+    link = '[[links]]\nbetween = ["rtx_3090", "rtx_4090"]\nlink = "pcie"\ngeneration = "4"\nlanes = 8\n'
+    (tmp_path / "two.toml").write_text(f'id = "two"\n{devices}{link}')
+    settings = Settings(hardware=(str(tmp_path / "two.toml"),), weight_precision=("q6_k",), batch=(1,))
+    answer = Workspace(tmp_path / "a.duckdb").offload("qwen3-32b", settings)
+    assert (answer.device, answer.host, answer.part) == ("rtx_4090", "rtx_3090", "Layers")
+    assert 0 < answer.best.layers < answer.layer_count
 
 
 def test_a_box_of_the_catalogue_is_no_file_of_ones_own(tmp_path: Path) -> None:

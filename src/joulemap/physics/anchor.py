@@ -45,6 +45,9 @@ any kernel runs, instead of the class's energies per busy clock:
 
     per clock of a unit = (min(static power + share x limit, limit) x T - E) / T / f U
 
+An SM that waits costs at most as much as one that issues instructions in every clock (`ISSUE_ACTION`). A board whose
+limit is high for its number of SMs and its memory then does not come near it.
+
 A calibration scales these energies like any other. Other energies fitted to measured board power need no anchor,
 regardless of the probes. A chip that works in its host's memory waits for the link. Then a copy is not probed, and a
 link-bound GEMM counts only the time of its units.
@@ -65,6 +68,7 @@ from joulemap.physics.record.quantity import Quantity, least_sure
 from joulemap.physics.record.reference import (
     BOARD,
     CYCLE_ACTION,
+    ISSUE_ACTION,
     MEMORY_ACTION,
     OTHER_ACTION,
     STATIC_ACTION,
@@ -93,6 +97,9 @@ TIGHT: Final = 1e-12
 
 MOST_SHARE: Final = 1.0 - 2.0 * MARGIN
 """Largest share of the power limit that the search considers; just below 1, so that no probe exceeds the limit."""
+
+SM: Final = "SM"
+"""Name of the units whose energy per clock was fitted to boards."""
 
 STEPS: Final = 1000
 """Maximum iterations to find the unattributed energies of units and of memory, which depend on each other."""
@@ -353,7 +360,10 @@ class _Anchoring:
             f"counted actions and static power explain {bare.spent_j / taken_s:.3g} W, this action the rest; "
             f"{busy.source}"
         )
-        return (_describe_cycle(energy_fj, most_fj, busy, source),)
+        working = hardware.reference.position(ISSUE_ACTION) if hardware.unit_name == SM else None
+        if working is not None and (issue_fj := hardware.reference.prices_fj[working]) < energy_fj:
+            energy_fj, source = issue_fj, f"at most as {'.'.join(ISSUE_ACTION)}, which is less than: {source}"
+        return (_describe_cycle(energy_fj, max(most_fj, energy_fj), busy, source),)
 
 
 def _configure(hardware: Hardware, precision: str, runtime: str) -> Configuration:

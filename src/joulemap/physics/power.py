@@ -3,10 +3,13 @@
 With x the clock as a share of the die's highest clock, phi as a share of the board's highest, r = x / phi:
 
     v(x)   = max(floor, floor + (1 - floor) (x - knee) / (1 - knee))      voltage as a share of the highest
-    E(x)   = static power T(x) + off-chip memory + v(x)^2 chip            energies of actions hold at the full voltage
+    E(x)   = static power T(x) + off-chip memory + v(x)^2 (chip + phi spin T(x))      energies hold at the full voltage
     T(x)   = sum over kernels of launch + max(compute r / x, memory)      from the knee up: memory has its own clock
     T(x)   = T(knee) knee / x                                             below it all slows alike
     clock  = the highest phi <= 1 with E / T <= static power + share (cap - static power)
+
+Spin is the power at the full clock of cycles that all units of a GPU count while kernels run, working or waiting. Where
+memory alone takes the time, there are fewer of them at a lower clock.
 
 For a GPU, the p-norm of compute and memory replaces their maximum. A run repeats without a pause, so that the cap is in
 effect. If batches overlap, T is the interval between batches; the latency is then the time of one batch alone. Single
@@ -55,6 +58,8 @@ class PowerLaw:
     """Maximum power that the cap allows in steady state."""
     delay_s: Floats | float
     """Time over which the cap takes effect; 0 for an immediate cap."""
+    spin_w: Floats | float = 0.0
+    """Power of cycles that units count regardless of their work, at the full clock and voltage of the die."""
 
     @classmethod
     def of(cls, hardware: Hardware, static_w: float | None = None) -> Self:
@@ -107,6 +112,7 @@ class PowerLaw:
         slow = seconds_at(steady)
         clock = np.where(np.greater(self.delay_s, 0.0), 1.0 - (1.0 - steady) * slow / (slow + self.delay_s), steady)
         room_w = self.limit_w - self.static_w
+        chip_j = chip_j + self.spin_w * steady * slow
         least_s = (LEAST_FACTOR * factor * chip_j + memory_j) / room_w
 
         def missing_at(clock: Floats) -> Floats:
@@ -129,7 +135,7 @@ class PowerLaw:
         """Return the power in watts of work that takes `seconds` at these clocks; energies are given at the full
         voltage.
         """
-        dynamic_j = memory_j + self.energy_factor(clock) * chip_j
+        dynamic_j = memory_j + self.energy_factor(clock) * (chip_j + self.spin_w * clock * seconds)
         is_long = seconds > 0.0
         watts = np.where(is_long, dynamic_j / np.where(is_long, seconds, 1.0), 0.0)
         total: Floats = self.static_w + watts

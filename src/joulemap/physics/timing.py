@@ -29,6 +29,7 @@ from joulemap.physics.pace import SAME, Pace
 from joulemap.physics.placement import Overlap, Placed, Placement, add_host
 from joulemap.physics.power import PowerLaw
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.record.reference import CYCLE_ACTION
 from joulemap.physics.record.workload import CAUSAL
 from joulemap.physics.run import POWER_CAP
 from joulemap.physics.step import SUPPRESSION, all_weight_bytes, of_one_step, repeat_step, take_step
@@ -213,17 +214,26 @@ def _time_parts(
 ) -> Timing:
     """Return the timing of kernels in equal sequential parts: `part`, repeated `times` times."""
     kernels, placement, counts = _count(kernels, part, times, hardware, architecture)
+    spin = hardware.reference.position(CYCLE_ACTION)
+    spinning = {row: count for row, count in counts.items() if row == spin}
     chip_j, memory_j = (kernels.sum_workload(column) for column in split_j(counts, hardware))
     law = PowerLaw.of(hardware)
     pace = Pace(kernels, hardware, placement, law)
     clock = alone = np.ones(kernels.workload_count)
     factor = law.energy_factor(clock)
     full_s = interval_s = pace.interval_s(clock)
+    if spinning:
+        spin_j = kernels.sum_workload(split_j(spinning, hardware)[0])
+        chip_j = chip_j - spin_j
+        law = attrs.evolve(law, spin_w=spin_j / np.where(full_s > 0.0, full_s, 1.0))
+        pace = Pace(kernels, hardware, placement, law)
     uncapped_w = law.power(clock, full_s, chip_j, memory_j)
     if (uncapped_w > law.limit_w).any():
         clock, factor = pace.find_steady_clock(pace.interval_s, chip_j, memory_j)
         alone = clock if placement.overlap is None else pace.find_steady_clock(pace.latency_s, chip_j, memory_j)[0]
         interval_s = pace.interval_s(clock)
+        fewer = kernels.of_workload(clock * interval_s / np.where(full_s > 0.0, full_s, 1.0))
+        counts = {**counts, **{row: count * fewer for row, count in spinning.items()}}
     if placement.host is not None:
         counts = count_waits(counts, hardware, kernels.at_leader(pace.host_s(alone)))
     kernel_s = pace.kernel_s(alone)

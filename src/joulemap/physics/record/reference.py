@@ -96,6 +96,9 @@ CYCLE_ACTION: Final[ActionKey] = (BOARD, "unattributed_cycle")
 energy is the part of the power of a running board that no other action explains.
 """
 
+ISSUE_ACTION: Final[ActionKey] = (BOARD, "unattributed_issue_cycle")
+"""Action of a GPU's unit that issues instructions without products, counted in clock cycles."""
+
 OVERHEAD: Final = "overhead"
 """Name of the component for what software adds to a pass, and of its operators' kind."""
 

@@ -21,6 +21,7 @@ ENGINE: Final = "llamacpp"
 """Engine of language models on a user's machine."""
 
 LAYERS: Final = re.compile(r"(\d+) of \d+ layers")
+EXPERTS: Final = re.compile(r"experts of (\d+) of (\d+) layers")
 
 ONNX: Final = ".onnx"
 """Suffix of ONNX files, which the tools read without a conversion."""
@@ -57,9 +58,11 @@ def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere
         output=asked.output,
         layers=int(divided[1]) if divided else None,
     )
+    routed = EXPERTS.match(row.fits) if row is not None else None
+    more = f" --n-cpu-moe {int(routed[2]) - int(routed[1])}" if routed else ""
     for check in reversed([*list_checks(_find_entry(device), run)]):
         if row is not None and row.label != device.label:
-            yield check.command  # `verify` compares with one chip
+            yield check.command + more  # `verify` compares with one chip
         else:
             yield from _compare(check.command, device, system)
 

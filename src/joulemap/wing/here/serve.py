@@ -15,7 +15,7 @@ from joulemap.domain import SERVED, Settings, find_unknown
 from joulemap.system import JoulemapError, UnsupportedError, frozen
 from joulemap.wing.here.generated.row import DeviceRow, ServedHere
 from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, MatchedChips
-from joulemap.wing.here.show.word import SEVERAL_LABEL, SPLIT, SPLIT_LABEL
+from joulemap.wing.here.show.word import SEVERAL_LABEL, SPLIT, SPLIT_EXPERTS, SPLIT_LABEL
 from joulemap.wing.llm.serve import READING_RATE, Serving
 
 if TYPE_CHECKING:
@@ -349,20 +349,22 @@ def _divide(
         kept = attrs.evolve(settings, weight_precision=(weights,), precision=())
         for second in (*joined[:1], *([host] if host is not None else [])):
             try:
-                rows = divide_between(
+                division = divide_between(
                     small.target,
                     second.target,
                     _find_link(small.target),
                     attrs.evolve(question, asked=kept, serving=attrs.evolve(asked.serving, devices=())),
-                ).rows
+                )
             except JoulemapError:
                 continue
-            best = next((row for row in rows if row.is_best and row.layers), None)
+            best = next((row for row in division.rows if row.is_best and (row.layers or division.is_routed)), None)
             if best is None or best.between_s is None or best.output_token_j is None:
                 continue
             other = _label(devices, second.hardware)
             both = [widths.get(name, (None, None)) for name in (label, other)]
-            layers = SPLIT(layers=best.layers, layer_count=question.decoder.layer_count)
+            layers = (SPLIT_EXPERTS if division.is_routed else SPLIT)(
+                layers=best.layers, layer_count=question.decoder.layer_count
+            )
             yield ServedHere(
                 model=question.decoder.name,
                 weights=format_name,

@@ -220,9 +220,10 @@ def find_members(source: Source, model: str, box: Box, settings: Settings, batch
 def describe_box(box: Box, known: Mapping[str, HardwareEntry]) -> BoxHardware:
     """Return a box with its devices described; CatalogueError names a device that cannot be found."""
     entries: list[tuple[HardwareEntry | Hardware, str]] = []
+    members = known_hardware([device.hardware for device in box.devices])
     for device in box.devices:
         try:
-            one = _find(device.hardware, known)
+            one = _find(device.hardware, {**members, **known})
         except JoulemapError as error:
             raise CatalogueError(f"{box.id}: devices.{device.name}.hardware: {error}") from error
         entries += [one] * device.count

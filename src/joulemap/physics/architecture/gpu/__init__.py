@@ -51,6 +51,7 @@ from joulemap.physics.architecture.gpu.product import SHARPNESS
 from joulemap.physics.architecture.gpu.time import Times, time_operators
 from joulemap.physics.architecture.gpu.trait import Traits
 from joulemap.physics.column import decide
+from joulemap.physics.communication import KIND as COLLECTIVE
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.ledger import ActionCounts
 from joulemap.physics.placement import Overlap, Placement, balance
@@ -346,7 +347,7 @@ def _count_cycles(kernels: KernelColumns, placement: GpuPlacement, hardware: Har
         own_start_s = np.minimum(own_start_s, placement.launch_s)  # a hidden collective takes no time of its own
         start_s = np.where(is_gap, placement.launch_s, own_start_s)
         starting_s = kernels.at_leader(kernels.each_kernel(start_s)) / kernels.repeat_count  # all steps start once
-        running_s = placement.own_s(kernels) + starting_s
+        running_s = np.where(kernels.work.of_kind(COLLECTIVE), 0.0, placement.own_s(kernels) + starting_s)
         return {CYCLE_ACTION: running_s * hardware.clock.value * np.rint(hardware.unit_count.value)}
     engine = placement.engine
     return {

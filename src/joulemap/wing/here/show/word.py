@@ -54,5 +54,6 @@ VERIFY_OWN: Final = Template(
 """Shell command that describes a chip missing from the catalogue, then checks a prediction for it."""
 
 SPLIT: Final = Template("{layers} of {layer_count} layers")
+SPLIT_EXPERTS: Final = Template("experts of {layers} of {layer_count} layers")
 SPLIT_LABEL: Final = Template("{device} + {host}")
 SEVERAL_LABEL: Final = Template("{count} x {device}")

@@ -33,12 +33,14 @@ class OffloadAnswer(Answer):
     host: str
     layer_count: int
     precision: str
+    part: str
+    """Part of the model that is divided: `Layers`, or `Experts of layers`."""
     engine: str
     prompt: int
     output: int
     rows: Table[OffloadRow]
 
-    about = ("model", "box", "device", "host", "layer_count", "precision", "engine", "prompt", "output")
+    about = ("model", "box", "device", "host", "layer_count", "precision", "part", "engine", "prompt", "output")
 
     @property
     def best(self) -> OffloadRow:
@@ -88,6 +90,7 @@ def offload(source: Source, model: str, settings: Settings = SERVED, *, serving:
         host=division.host,
         layer_count=decoder.layer_count,
         precision=division.precision,
+        part=division.part,
         engine=describe_engine(engine),
         prompt=serving.prompt,
         output=serving.output,

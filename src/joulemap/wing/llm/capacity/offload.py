@@ -6,10 +6,15 @@ latency and their energy.
 
 From `SENT_FROM` tokens per pass, the device also computes the host's layers if that is faster; their weights are then
 sent for each pass. Source: llama.cpp, ggml-backend and ggml-cuda, `op_offload` from 32 rows on (recalled).
+
+Of a mixture of experts, the routed experts alone may be divided, as by llama.cpp's `--n-cpu-moe`. The device then keeps
+the rest of every layer and all caches, and activations cross twice for each layer whose experts the host has. The time
+of experts is that of a pass less that of a pass without them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -33,7 +38,7 @@ from joulemap.wing.llm.capacity.question import ACTIVATIONS, Question
 from joulemap.wing.llm.decoder.config import SIXTEEN_BITS
 from joulemap.wing.llm.generated.row import OffloadRow
 from joulemap.wing.llm.serving.batch import Batch, run_batches
-from joulemap.wing.llm.serving.deployment import Deployment
+from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.surface import Cost, Passes
 from joulemap.wing.llm.show.word import MEMORY_LACKS
@@ -53,42 +58,76 @@ class Division:
     host: str
     """Catalogue id of the processor."""
     precision: str
+    part: str
+    """Part of the model that is divided: `LAYERS` or `EXPERTS`."""
     rows: list[OffloadRow]
+
+    @property
+    def is_routed(self) -> bool:
+        """True if experts alone are divided."""
+        return self.part == EXPERTS
+
+    @property
+    def between_s(self) -> float:
+        """Time per output token of the fastest division at the first batch; infinite if none fits."""
+        return next((row.between_s or math.inf for row in self.rows if row.is_best), math.inf)
+
+
+LAYERS: Final = "Layers"
+EXPERTS: Final = "Experts of layers"
 
 
 def divide_layers(box: BoxHardware, question: Question) -> Division:
-    """Return the divisions of a model between a box's processor and its GPU with the fastest memory, at each batch
-    size.
+    """Return the divisions of a model between a box's GPU with the fastest memory and its processor, or another GPU of
+    the vendor if that is faster, at each batch size.
 
-    Raise UsageError for a box without a GPU or a CPU, UnsupportedError if no division fits.
+    Raise UsageError for a box without a GPU or such a partner, UnsupportedError if no division fits.
     """
     settings = question.asked
     bound = bind_devices(box, use_calibration(settings.calibration), "default", settings.boundary).apply(box)
     chips = [(device.name, chip) for (_, device), chip in zip(bound.box, bound.devices, strict=True)]
-    hosts = [one for one in chips if one[1].architecture == "cpu"]
     others = [one for one in chips if one[1].architecture == "gpu"]
-    if not hosts or not others:
+    hosts = [one for one in chips if one[1].architecture == "cpu"][:1]
+    if others:
+        device, *rest = sorted(others, key=lambda one: -one[1].memory_bandwidth.value)
+        hosts += [one for one in rest if one[1].vendor == device[1].vendor][:1]  # one back end runs on both
+    if not others or not hosts:
         have = ", ".join(dict.fromkeys(one.id for one in box.devices))
-        raise UsageError(f"layers are divided between a GPU and a CPU, but {box.id} has {have}")
-    host, device = hosts[0], max(others, key=lambda one: one[1].memory_bandwidth.value)
-    way = _find_way(bound, device[0], host)
-    division = divide_between(device[1], host[1], way, question)
-    rows = division.rows
-    if not any(row.is_best for row in rows):
-        raise UnsupportedError(f"no division of {question.decoder.name} fits {box.id}: {rows[-1].refusal}")
+        raise UsageError(
+            f"layers are divided between a GPU and a CPU or another GPU of its vendor, but {box.id} has {have}"
+        )
+    divisions = [divide_between(device[1], host[1], _find_way(bound, device[0], host), question) for host in hosts]
+    division = min(divisions, key=lambda one: one.between_s)
+    if division.between_s == math.inf:
+        raise UnsupportedError(f"no division of {question.decoder.name} fits {box.id}: {division.rows[-1].refusal}")
     return division
 
 
 def divide_between(device: Hardware, host: Hardware, way: Way, question: Question) -> Division:
     """Return the divisions of a model between two calibrated chips, a device and its host, at each batch size.
 
-    A division that does not fit states the reason. Raise UsageError for several precisions.
+    Of a mixture of experts, the faster of dividing whole layers or experts alone counts. A division that does not fit
+    states the reason. Raise UsageError for several precisions.
     """
     deploy = _choose_precisions(question)
     whole = Offload.of(deploy(device), deploy(host), way)
-    rows = [row for batch in question.asked.batch or SERVED.batch for row in _divide(whole, question.serving, batch)]
+    ways = {LAYERS: whole}
+    if question.decoder.is_routed and not question.decoder.is_traced and host.architecture == "cpu":
+        ways[EXPERTS] = whole.keeping_experts_apart()
     precisions = whole.device.precision, whole.device.weight_precision or whole.device.precision
-    return Division(device=device.id, host=host.id, precision="/".join(dict.fromkeys(precisions)), rows=rows)
+    name = "/".join(dict.fromkeys(precisions))
+    batches = question.asked.batch or SERVED.batch
+    divisions = (
+        Division(
+            device=device.id,
+            host=host.id,
+            precision=name,
+            part=part,
+            rows=[row for batch in batches for row in _divide(one, question.serving, batch)],
+        )
+        for part, one in ways.items()
+    )
+    return min(divisions, key=lambda one: one.between_s)
 
 
 def _find_way(box: BoxHardware, device: str, processor: tuple[str, Hardware]) -> Way:
@@ -134,6 +173,7 @@ def _choose_precisions(question: Question) -> Callable[[Hardware], Deployment]:
             precision=precision,
             weight_precision=stored,
             cache=question.serving.cache,
+            totals={},
         )
 
     return deploy
@@ -232,12 +272,21 @@ class Offload:
     """Number of layers on the device."""
     rooms: tuple[Room, Room]
     """Memory of the device and of the host, each sized for the whole model."""
+    kept: tuple[Room, Room] | None = None
+    """Memory of the model without routed experts on the device and on the host, if the experts alone are divided."""
 
     @classmethod
     def of(cls, device: Deployment, host: Deployment, way: Way) -> Self:
         """Return the offload with all layers on the device."""
         rooms = Room(deployment=device), Room(deployment=host)
         return cls(device=device, host=host, way=way, layers=device.decoder.layer_count, rooms=rooms)
+
+    def keeping_experts_apart(self) -> Self:
+        """Return the offload of the routed experts alone."""
+        works = PassWorkloads(self.device.decoder.without_experts())
+        bare = (Room(deployment=attrs.evolve(one, workloads=works, totals={})) for one in (self.device, self.host))
+        device, host = bare
+        return attrs.evolve(self, kept=(device, host))
 
     @property
     def share(self) -> float:
@@ -256,6 +305,11 @@ class Offload:
 
     def needed(self, sequences: int, tokens: int) -> tuple[float, float]:
         """Return the bytes that the device and the host hold for `sequences` sequences of `tokens` tokens."""
+        if self.kept is not None:
+            device, host = (room.weights - kept.weights for room, kept in zip(self.rooms, self.kept, strict=True))
+            own = self.kept[0].weights + sequences * self.rooms[0].cache(tokens) + self.rooms[0].workspace
+            left = (1.0 - self.share) * host
+            return own + self.share * device, left + self.rooms[1].workspace * (left > 0.0)
         bytes_held = []
         for room, share in zip(self.rooms, (self.share, 1.0 - self.share), strict=True):
             held = room.weights + sequences * room.cache(tokens)
@@ -273,21 +327,29 @@ class Offload:
     def divide(self, passes: Passes) -> Shares:
         """Return the time of passes on the device, on the host and in copies, and their energy."""
         share, rest = self.share, 1.0 - self.share
-        own, other = self.device.price(passes), self.host.price(passes)
-        own_j = own.joules - self.device.waiting_w * own.seconds
-        other_j = other.joules - self.host.waiting_w * other.seconds
+        own_s, own_j = _work(self.device, passes)
+        other_s, other_j = _work(self.host, passes)
+        kept_s, kept_j, weights = np.zeros(1), np.zeros(1), self.rooms[0].weights
+        crossings = 2.0 * (0.0 < share < 1.0)
+        if self.kept is not None:
+            kept_s, kept_j = _work(self.kept[0].deployment, passes)
+            left_s, left_j = _work(self.kept[1].deployment, passes)
+            own_s, own_j = np.maximum(own_s - kept_s, 0.0), np.maximum(own_j - kept_j, 0.0)
+            other_s, other_j = np.maximum(other_s - left_s, 0.0), np.maximum(other_j - left_j, 0.0)
+            weights = weights - self.kept[0].weights
+            crossings = 2.0 * (self.device.decoder.layer_count - self.layers)
         tokens = passes.sequences * passes.tokens + passes.chunk
         handed = tokens * self.device.decoder.hidden * PRECISION_BYTES[carried_precision(self.device.precision)]
-        crossings = 2.0 * (0.0 < share < 1.0)
-        sent = rest * self.rooms[0].weights * (self.way.s_per_byte > 0.0)
+        sent = rest * weights * (self.way.s_per_byte > 0.0)
         sent_s = sent * self.way.s_per_byte
         is_host = self.host.hardware.architecture == "cpu"  # another GPU keeps its layers
-        is_sent = is_host & (share > 0.0) & (tokens >= SENT_FROM) & (sent_s + rest * own.seconds < rest * other.seconds)
-        device_s = np.where(is_sent, own.seconds, share * own.seconds)
-        host_s = np.where(is_sent, 0.0, rest * other.seconds)
+        has_device = (share > 0.0) | (self.kept is not None)
+        is_sent = is_host & has_device & (tokens >= SENT_FROM) & (sent_s + rest * own_s < rest * other_s)
+        device_s = kept_s + np.where(is_sent, own_s, share * own_s)
+        host_s = np.where(is_sent, 0.0, rest * other_s)
         copied = np.where(is_sent, sent, crossings * handed)
         copy_s = np.where(is_sent, sent_s, crossings * (self.way.latency_s + handed * self.way.s_per_byte))
-        work_j = np.where(is_sent, own_j, share * own_j + rest * other_j) + copied * self.way.j_per_byte
+        work_j = kept_j + np.where(is_sent, own_j, share * own_j + rest * other_j) + copied * self.way.j_per_byte
         seconds = device_s + host_s + copy_s
         return Shares(device_s=device_s, host_s=host_s, copy_s=copy_s, joules=work_j + self.waiting_w * seconds)
 
@@ -295,3 +357,9 @@ class Offload:
         """Return the seconds and joules of passes on device and host."""
         divided = self.divide(passes)
         return Cost(seconds=divided.device_s + divided.host_s + divided.copy_s, joules=divided.joules)
+
+
+def _work(deployment: Deployment, passes: Passes) -> tuple[Floats, Floats]:
+    """Return the seconds of passes and their joules beyond static power."""
+    cost = deployment.price(passes)
+    return cost.seconds, cost.joules - deployment.waiting_w * cost.seconds

@@ -413,6 +413,15 @@ class Decoder:
         """Return the cache bytes of a sequence of `tokens` tokens on one of `devices` devices, states included."""
         return sum(_count_cached(one, tokens, devices, item_bytes) for layer in self.layers for one in layer.mixers)
 
+    def without_experts(self) -> Decoder:
+        """Return this decoder with only those networks of its mixtures of experts that serve every token."""
+
+        def bare(layer: Layer) -> Layer:
+            own = layer.network
+            return attrs.evolve(layer, network=own.beside or own.shared) if isinstance(own, Experts) else layer
+
+        return attrs.evolve(self, layers=tuple(map(bare, self.layers)))
+
     @cached_property
     def is_routed(self) -> bool:
         """True if a router chooses experts for each token."""

@@ -116,6 +116,9 @@ LINKS: Final = Quantity(
 )
 """Power of a board's links while it has peers; links draw it regardless of traffic."""
 
+LINKS_RATE: Final = 3e11
+"""Bytes per second in one direction of the links of an A100, whose power is `LINKS`."""
+
 MOST_LINKS: Final = 0.5
 """Maximum share that links take of the power between static power and cap; it binds only on caps below 150 W."""
 
@@ -159,8 +162,8 @@ class UnderEngine:
     """True if each sequence has a prompt in the pass; False for one or a few tokens after others."""
     has_chunk: bool = False
     """True if a piece of a prompt shares the pass with tokens that follow others."""
-    has_peers: bool = False
-    """True if several devices work on the pass."""
+    peers: int = 1
+    """Devices that work on the pass."""
     divides_experts: bool = False
     """True if devices hold different experts, and tokens are sent between them."""
     sends_tokens: bool = False
@@ -179,7 +182,7 @@ class UnderEngine:
             rows=step.tokens * count + step.chunk,
             is_prompt=step.tokens > VERIFIED,
             has_chunk=step.chunk > 0,
-            has_peers=step.world > 1,
+            peers=step.world,
             divides_experts=step.expert_devices > 1,
             sends_tokens=step.sends_tokens,
             **fields,
@@ -193,7 +196,11 @@ class UnderEngine:
         limits = sorted({VECTOR_ROWS, 1, *(one for name, one in numbers if name.startswith("tiled_rows"))})
         tile = (self.rows,) if self.divides_experts else (sum(self.rows > one for one in limits), self.rows in limits)
         own = (numbers, stack.id, stack.streams, stack.experts, sorted(stack.packed.items()))
+<<<<<<< HEAD
         flags = self.is_routed, self.is_prompt, self.has_chunk, self.has_peers, self.divides_experts, self.sends_tokens
+=======
+        flags = self.is_routed, self.is_prompt, self.has_chunk, self.peers, self.divides_experts
+>>>>>>> cards
         chosen = self.pass_key if 1 < self.rows <= VECTOR_ROWS else ""
         text = repr((own, self.precision, self.weight_precision, tile, flags, chosen))
         return f"|engine {hashlib.sha256(text.encode()).hexdigest()[:16]}"
@@ -239,8 +246,15 @@ class UnderEngine:
         )
 
     def links_w(self, hardware: Hardware) -> float:
-        """Return the power in watts of one device's links while it has peers, regardless of traffic."""
-        return LINKS.value if self.has_peers and any(one.connects == "device" for one in hardware.links) else 0.0
+        """Return the power in watts of one device's links while it has peers, regardless of traffic.
+
+        It grows with the rate of the links up to `LINKS_RATE`. PCIe takes none, nor does a bridge of two boards in a
+        group of more.
+        """
+        links = (one for one in hardware.links if one.connects == "device")
+        joined = (one.bandwidth.value for one in links if one.topology != "pair" or self.peers == 2)
+        rate = max(joined, default=0.0) if self.peers > 1 else 0.0
+        return LINKS.value * min(1.0, rate / LINKS_RATE)
 
     def _list_kinds(self, hardware: Hardware) -> list[str]:
         return list_kinds(hardware, self.stack.backend)
@@ -408,8 +422,9 @@ class UnderEngine:
             energy = self._quote(sample, "sample_energy", unit="J")
             key = (OVERHEAD, "logit")
             actions.append(_price(key, energy, "board", "control", "logit", "logits of sampled tokens"))
-        if self.links_w(hardware):
-            actions.append(_price(AWAKE_ACTION, LINKS, "communication", "memory", "s", "time of a pass with peers"))
+        if awake_w := self.links_w(hardware):
+            power = scale(LINKS, awake_w / LINKS.value)
+            actions.append(_price(AWAKE_ACTION, power, "communication", "memory", "s", "time of a pass with peers"))
         return actions
 
     def _find_evidence(self, name: str, *kinds: str) -> Evidence | None:

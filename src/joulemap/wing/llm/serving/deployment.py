@@ -223,7 +223,8 @@ class Deployment:
                 groups.setdefault(under.word, (under, []))[1].append(one)
         for under, some in groups.values():
             totals, *others = (
-                self._evaluate(some, under.take(way, self.unlimited)) for way in under.list_ways(self.unlimited)
+                self._evaluate(some, self._share_cap(under, under.take(way, self.unlimited)))
+                for way in under.list_ways(self.unlimited)
             )
             for other in others:
                 totals = tuple(map(_take_faster, totals, other))
@@ -233,6 +234,18 @@ class Deployment:
         if refusal:
             raise UnsupportedError.of(refusal)
         return costs
+
+    def _share_cap(self, under: UnderEngine, chip: Hardware) -> Hardware:
+        """Return the chip with the power limit for one of its token passes, if it waits while other stages work.
+
+        A board holds its mean power over many tokens at its limit: it may draw more while it works, at idle power
+        otherwise.
+        """
+        if under.is_prompt or under.has_chunk or self.stack.fills_stages:
+            return chip
+        static_w = chip.static_power.value
+        limit_w = static_w + self.stages * (chip.tdp.value - static_w)
+        return attrs.evolve(chip, tdp=attrs.evolve(chip.tdp, value=limit_w))
 
     def _evaluate(self, asked: Sequence[Asked], chip: Hardware) -> tuple[Total, ...]:
         together = self.workloads.describe(asked)

@@ -86,6 +86,7 @@ def predict_together(asked: Sequence[tuple[ServingRow, Hardware]]) -> list[Predi
     cost a fraction of what they cost one by one.
     """
     deployments = _deploy(asked)
+    asked = [(_share(row, one), hardware) for (row, hardware), one in zip(asked, deployments, strict=True)]
     _price_steady([row for row, _ in asked], deployments)
     results: dict[int, Prediction | Reason] = {}
     found: dict[int, tuple[ServingRow, Deployment, Prediction]] = {}
@@ -126,6 +127,16 @@ def _deploy(asked: Sequence[tuple[ServingRow, Hardware]]) -> list[Deployment | J
     return deployments
 
 
+def _share(row: ServingRow, deployment: Deployment | Exception) -> ServingRow:
+    """Return the part of a row's requests that each of several separate replicas of a model serves."""
+    replicas = 1 if isinstance(deployment, Exception) else _count_replicas(row, deployment)
+    return row if replicas == 1 else attrs.evolve(row, batch=row.batch / replicas)
+
+
+def _count_replicas(row: ServingRow, deployment: Deployment) -> int:
+    return (row.data_parallel or 1) if deployment.data_devices == 1 else 1
+
+
 def _price_steady(rows: Sequence[ServingRow], deployments: Sequence[Deployment | Exception]) -> None:
     """Evaluate the passes of all steady loads of each deployment at once; errors are raised where a row needs them."""
     loads: dict[Deployment, list[Passes]] = {}
@@ -141,6 +152,10 @@ def _price_steady(rows: Sequence[ServingRow], deployments: Sequence[Deployment |
 def _predict(row: ServingRow, deployment: Deployment) -> Prediction:
     """Predict the quantities of a row without half-widths."""
     prediction = _SCOPES[row.scope](row, deployment)
+    if (replicas := _count_replicas(row, deployment)) > 1:  # rates and powers are of all
+        wholes = ("output_tokens_per_s", "total_tokens_per_s", "power_w")
+        whole = {name: replicas * one for name in wholes if (one := getattr(prediction, name)) is not None}
+        prediction = attrs.evolve(prediction, **whole)
     if row.power_boundary and row.boundary != deployment.hardware.boundary:
         prediction = attrs.evolve(prediction, energy_per_output_token_j=None, energy_per_request_j=None, power_w=None)
     work = "experts" if deployment.decoder.is_routed else "model"
