@@ -196,11 +196,7 @@ class UnderEngine:
         limits = sorted({VECTOR_ROWS, 1, *(one for name, one in numbers if name.startswith("tiled_rows"))})
         tile = (self.rows,) if self.divides_experts else (sum(self.rows > one for one in limits), self.rows in limits)
         own = (numbers, stack.id, stack.streams, stack.experts, sorted(stack.packed.items()))
-<<<<<<< HEAD
-        flags = self.is_routed, self.is_prompt, self.has_chunk, self.has_peers, self.divides_experts, self.sends_tokens
-=======
-        flags = self.is_routed, self.is_prompt, self.has_chunk, self.peers, self.divides_experts
->>>>>>> cards
+        flags = self.is_routed, self.is_prompt, self.has_chunk, self.peers, self.divides_experts, self.sends_tokens
         chosen = self.pass_key if 1 < self.rows <= VECTOR_ROWS else ""
         text = repr((own, self.precision, self.weight_precision, tile, flags, chosen))
         return f"|engine {hashlib.sha256(text.encode()).hexdigest()[:16]}"
