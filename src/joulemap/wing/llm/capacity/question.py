@@ -239,7 +239,7 @@ class Question:
 def choose_activations(question: Question, target: Hardware) -> Precision:
     """Return the precision of activations on this hardware if none is given: as published, or 16 bits."""
     if question.takes_published:
-        return question.decoder.choose_precision(target)[0]
+        return question.decoder.choose_precision(target, question.stack)[0]
     return next((one for one in ACTIVATIONS if one in target.peaks), SIXTEEN_BITS[0])
 
 
