@@ -31,6 +31,9 @@ CACHE_DTYPES: Final = {
 EXCHANGED: Final = "bfloat16"
 """Dtype of data that devices exchange. Source: engines reduce hidden states as they hold them, in 16 bits."""
 
+TRTLLM: Final = "trtllm"
+"""Word of TensorRT-LLM's kernels, of attention and of all-reduces alike."""
+
 Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"]
 
 
@@ -141,11 +144,13 @@ class Pass:
     def collect(self, path: str, operation: Collective, x: int, devices: int, elements: int) -> int:
         """Return the result of a collective operation; `elements` counts the whole buffer.
 
-        Devices exchange 16 bits per element, whatever the precision of GEMMs.
+        Devices exchange 16 bits per element, whatever the precision of GEMMs. TensorRT-LLM adds by its own kernels.
         """
         if devices == 1:
             return x
         sizes: dict[str, Any] = {"elements": elements, "devices": devices}
+        if operation == "all_reduce" and self.step.kernels == TRTLLM:
+            sizes["kernel"] = TRTLLM
         return self.graph.run(path, operation, (x,), suffix=operation, dtype=EXCHANGED, **sizes)
 
     @property
