@@ -500,6 +500,25 @@ def test_a_recurrent_layer_adds_time_to_a_pass_not_to_each_sequence() -> None:
         assert_close(seconds, 48 * stack.value("recurrent_time"), rel=1e-6)
 
 
+def test_prompts_of_gated_delta_layers_are_launched_kernel_by_kernel_and_their_states_have_a_pool() -> None:
+    decoder, hardware, stack = find_decoder("qwen3.6-27b"), find_hardware("h200_sxm"), find_stack("sglang", "2026-06")
+    assert decoder is not None and decoder.delta_count == 48
+    kept = {name: value for name, value in stack.coefficients.items() if name == "host_delta"}
+    one = deploy_decoder(decoder, hardware, attrs.evolve(stack, coefficients=kept))
+    bare = attrs.evolve(one, stack=attrs.evolve(stack, coefficients={}))
+    passes = Passes.of([1.0, 1.0], tokens=[512.0, 1.0], context=[0.0, 512.0])
+    own, alone = one.price(passes).seconds, bare.price(passes).seconds
+    # less, as a device that waits is further from its power limit
+    assert_close(float(own[0]), (float(alone[0]) ** 2.5 + (48 * 0.0025) ** 2.5) ** 0.4, rel=0.02)
+    assert own[1] == alone[1]
+    # 48 layers of 48 heads with 128 x 128 fp32 values, and three tokens of 10,240 channels in bf16: 154 MB
+    served = Room(deployment=attrs.evolve(one, stack=stack))
+    state = 48 * (48 * 128 * 128 * 4 + 3 * 10_240 * 2)
+    assert_close(served.states, 0.095 * served.free / state)
+    assert_close(served.sequences(100.0, 100.0), served.states)
+    assert math.isinf(Room(deployment=bare).states)
+
+
 def test_layers_may_take_time_at_one_precision_alone() -> None:
     decoder, chip, stack = find_decoder("llama-3-8b"), find_hardware("mi300x"), find_stack("sglang", "2026-02")
     assert decoder is not None

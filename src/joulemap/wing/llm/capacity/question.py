@@ -233,7 +233,7 @@ class Question:
         """Return the number of requests that device memory holds to their end."""
         each = room.cache(self.context)
         held = room.free / each if each else math.inf
-        return max(0, math.floor(min(held, self.stack.sequence_limit)))
+        return max(0, math.floor(min(held, room.states, self.stack.sequence_limit)))
 
 
 def choose_activations(question: Question, target: Hardware) -> Precision:

@@ -359,6 +359,12 @@ class Decoder:
         return sum(isinstance(one, Recurrence) for layer in self.layers for one in layer.mixers)
 
     @property
+    def delta_count(self) -> int:
+        """Number of mixers with a gated delta rule."""
+        mixers = (one for layer in self.layers for one in layer.mixers)
+        return sum(isinstance(one, Recurrence) and one.kind == "delta" for one in mixers)
+
+    @property
     def score_heads(self) -> tuple[tuple[int, int], ...]:
         """(heads, window) of each mixer that scores cached tokens; window 0 for none."""
         scoring = (one for layer in self.layers for one in layer.mixers if not isinstance(one, Recurrence))

@@ -385,6 +385,7 @@ class UnderEngine:
             "score_answer": (pace * byte_s, "score_bytes", (*(f"{one}{ANSWER}" for one in kinds), *kinds)),
             "launch_layer": (1.0, "host_layer", launched),
             "launch_expert": (1.0, "host_expert", launched),
+            "launch_delta": (1.0, "host_delta", ()),
             "sequence": (1.0, "host_sequence", tuple(kinds)),
             "state": (1.0, "state_time", ()),
         }
