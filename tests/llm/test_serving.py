@@ -739,6 +739,19 @@ def test_nvidias_engine_keeps_the_cache_of_narrow_checkpoints_in_fp8() -> None:
     assert [cache("fp8", "2024"), cache("nvfp4", "2025-06", "bf16")] == ["bf16", "bf16"]
 
 
+def test_latent_attention_stays_at_16_bits_in_checkpoints_converted_to_fp4() -> None:
+    # 61 layers of 187 million weights in attention, and two tables, take 11.5 bits more each than at 4.5
+    def weigh(model: str, weights: str) -> float:
+        row = ServingRow(source="us", hardware="b200_sxm", model=model, scope="decode_step", weight_precision=weights)
+        return Room(deployment=find_deployment(row, find_hardware("b200_sxm"))).weights
+
+    whole = 671e9 * 4.5 / 8
+    assert_close(
+        weigh("deepseek-r1", "nvfp4") - whole, 61 * 187e6 * (16 - 4.5) / 8 + 2 * 129_280 * 7168 * 1.4, rel=0.15
+    )
+    assert weigh("llama-3-8b", "nvfp4") < 0.4 * weigh("llama-3-8b", "bf16")
+
+
 def test_devices_that_wait_for_the_busiest_draw_a_share_of_their_limit() -> None:
     # 48 layers with experts, for 1 - 1/e of 0.12 ms with 32 tokens, at 0.5 of 700 W above static power on two boards
     decoder, chip, stack = known_decoder("qwen3-30b-a3b"), find_hardware("h100_sxm5"), find_stack("vllm", "2025")

@@ -170,10 +170,13 @@ def _widen(
 
 
 @lru_cache(maxsize=8)
-def _open(model: str) -> PassWorkloads:
+def _open(model: str, *, keeps_mixers: bool = False) -> PassWorkloads:
+    """Return the passes of a model; with `keeps_mixers`, of a checkpoint whose attention stays at 16 bits."""
     decoder = find_decoder(model)
     if decoder is None:
         raise UnsupportedError("no built-in language model has that name", code="unknown_model")
+    if keeps_mixers:
+        decoder = attrs.evolve(decoder, keeps_mixers=True, published=None)
     return PassWorkloads(attrs.evolve(decoder, context_length=0))  # a measured configuration is known to fit
 
 
@@ -186,6 +189,8 @@ def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
     stack = find_stack(row.engine, row.date, hardware.microarchitecture)
     published = workloads.decoder.published
     precision, weights = choose_precisions(_name_weights(row, workloads.decoder, stack), hardware, stack, published)
+    if _keeps_mixers(workloads.decoder, weights):
+        workloads = _open(row.model, keeps_mixers=True)
     stages, replicas = row.pipeline_parallel or 1, row.data_parallel or 1
     count = row.device_count or (row.tensor_parallel or 1) * stages * replicas
     experts = min(row.expert_parallel or 1, count)
@@ -207,6 +212,16 @@ def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
         stages=stages,
         compiled_tokens=_compiled(row) if stack.compiles else 0.0,
     )
+
+
+def _keeps_mixers(decoder: Decoder, weights: str) -> bool:
+    """Return whether a checkpoint converted to FP4 leaves attention at 16 bits, as those with latent attention do.
+
+    Source: nvidia/DeepSeek-R1-0528-FP4, whose -v2 converts the output projection alone.
+    """
+    is_own = decoder.published is not None and decoder.published.weights == weights
+    is_latent = any(one.kind == "latent" for layer in decoder.layers for one in layer.mixers)
+    return bool(weights) and read_weight_format(weights).precision == FP4 and is_latent and not is_own
 
 
 def _name_weights(row: ServingRow, decoder: Decoder, stack: Stack) -> ServingRow:
