@@ -196,9 +196,13 @@ class Room:
 
     @cached_property
     def states(self) -> float:
-        """Mean number of sequences whose states fit into the engine's own pool for states; infinite without one."""
-        share, state = self.deployment.stack.value("state_share"), self.cache(0.0)
-        return max(0.0, self.free) * share / state if share and state else math.inf
+        """Mean number of sequences whose states fit into the engine's own pool for states; infinite without one.
+
+        SGLang keeps several states per sequence, for later sequences with its prefix, of gated-delta layers only.
+        """
+        share = self.deployment.stack.value("state_share")
+        has_pool = share > 0.0 and self.deployment.decoder.delta_count > 0
+        return max(0.0, self.free) * share / self.cache(0.0) if has_pool else math.inf
 
     def tokens(self, sequences: int) -> int | None:
         """Return the maximum length at which `sequences` sequences fit together; 0 if they do not fit at any length.
