@@ -208,6 +208,10 @@ def test_devices_have_their_part_and_exchange_each_token() -> None:
     assert part.mac_count * 8 == divided
     assert sum(one.operation == "all_reduce" for one in part.operators) == 2 * 80 + 1
     sent = {one.output_element_count for one in part.operators if one.operation == "all_reduce"}
+    # TensorRT-LLM has kernels of its own, which reach beyond a host of a rack
+    for engine, word in (("trt@2025", "trtllm"), ("vllm@2025", "")):
+        own = told(f"llama-3.1-70b(cached=100,devices=8,engine={engine})", 8).operators
+        assert {one.variant for one in own if one.operation == "all_reduce"} == {word}
     assert sent == {8 * 8192}
     assert [one.output_element_count for one in part.operators if one.operation == "all_gather"] == [8 * VOCABULARY]
     norms = (2 * 80 + 1) * 8192

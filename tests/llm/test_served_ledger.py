@@ -82,18 +82,19 @@ def test_an_engine_counts_layers_sequences_and_logits() -> None:
 
 
 def test_host_and_device_wait_for_each_other_and_sequences_come_after() -> None:
-    # a step takes (device^2.5 + (32 x host)^2.5)^0.4 + 8 x sequence, and its device waits for the rest
+    # a step takes its kernels, 32 gaps and 8 x sequence, for which its device waits
     one = deploy("llama-3.1-8b", "h100_sxm5", VLLM)
     stack = one.stack
     bare = attrs.evolve(one, stack=attrs.evolve(stack, coefficients={}))
     device_s = run_of(bare, sequences=8.0, context=512.0).latency_fs / FS_PER_S
     found = run_of(one, sequences=8.0, context=512.0)
-    launch_s, after_s = 32 * stack.value("host_layer"), 8 * stack.value("host_sequence")
-    whole_s = (device_s**2.5 + launch_s**2.5) ** 0.4 + after_s
+    gap_s, after_s = 32 * 3e-5, 8 * stack.value("host_sequence")
+    whole_s = device_s + gap_s + after_s
     assert_close(found.latency_fs / FS_PER_S, whole_s, rel=1e-6)
-    assert_close(count(found, WAIT_ACTION), whole_s - device_s, rel=1e-4)
-    # the wait draws 0.2 of 700 W above static power, which the whole step draws; 128,256 logits a sequence 50 nJ each
-    assert_close(line_fj(found, WAIT_ACTION) / FJ_PER_J, 0.2 * 700.0 * (whole_s - device_s), rel=1e-4)
+    assert_close(count(found, WAIT_ACTION), after_s, rel=1e-4)
+    # gaps and waits draw 0.2 of 700 W above static power, which the whole step draws; 128,256 logits a sequence 50 nJ
+    assert_close(line_fj(found, WAIT_ACTION) / FJ_PER_J, 0.2 * 700.0 * after_s, rel=1e-4)
+    assert_close(line_fj(found, (OVERHEAD, "layer")) / FJ_PER_J, 0.2 * 700.0 * gap_s, rel=1e-6)
     assert_close(line_fj(found, (OVERHEAD, "logit")) / FJ_PER_J, 8 * 128_256 * 5e-8)
     assert_close(count(found, STATIC_ACTION), whole_s, rel=1e-6)
 
@@ -109,7 +110,7 @@ def test_what_overhead_is_no_kernel_has_no_kernels_actions() -> None:
         for operator, action in zip(run.ledger.operator_index.tolist(), run.ledger.action_index.tolist(), strict=True)
         if operator in rows
     ]
-    assert set(lines) == {STATIC_ACTION, WAIT_ACTION, (OVERHEAD, "logit")}
+    assert set(lines) == {STATIC_ACTION, WAIT_ACTION, (OVERHEAD, "layer"), (OVERHEAD, "logit")}
 
 
 def test_links_of_a_board_with_peers_are_awake_through_a_pass() -> None:

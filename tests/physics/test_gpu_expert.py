@@ -131,6 +131,7 @@ def test_an_engine_takes_its_own_kernel_for_wide_weights_and_names_count() -> No
         ("a100_sxm4_80gb", "bf16", "", "vllm_fused_moe"),
         ("a100_sxm4_80gb", "bf16", "mxfp4", "marlin"),
         ("a100_sxm4_80gb", "bf16", "fp8_block", "marlin"),
+        ("rtx_5090", "bf16", "nvfp4", "marlin"),
         ("h200_sxm", "bf16", "", "vllm_unquantizedfusedmoe_triton_tritonexperts"),
         ("h200_sxm", "bf16", "mxfp4", "vllm_gptossmxfp4moe_triton_oaitritonmxfp4expertsmonolithic"),
         ("h200_sxm", "fp8", "fp8_block", "vllm_fp8moe_triton_tritonexperts"),

@@ -23,7 +23,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.domain.operator.name import READ_ALL
-from joulemap.physics import DEPLOYED_RUNTIME, RUNTIME_NAMES, Quantity
+from joulemap.physics import DEPLOYED_RUNTIME, RUNTIME_NAMES, Precision, Quantity
 from joulemap.physics.record.quantity import COUNTS, read_evidence
 from joulemap.system import CatalogueError, UnknownNameError, UsageError, find_nearest, fold_name, frozen
 
@@ -35,6 +35,11 @@ NUMBERS: Final = RELEASES.with_name("coefficient.toml")
 
 DEFAULT: Final = "vllm"
 """Inference engine that is used if none is named."""
+
+FP4: Final = "fp4"
+
+NARROW: Final[tuple[Precision, ...]] = ("fp8", "fp4")
+"""Precisions at which GEMMs multiply weights of the same precision."""
 
 PACKED: Final = ("machete", "marlin")
 """Kernels that unpack integer weights in registers."""
@@ -65,7 +70,7 @@ class Stack:
     all_logits: bool
     """True if a prefill pass computes logits of all its tokens instead of the last token only."""
     narrows_cache: bool
-    """True if keys and values default to the precision of GEMMs instead of 16 bits."""
+    """True if keys and values default to fp8 instead of 16 bits where GEMMs multiply narrower operands."""
     fills_stages: bool
     """True if pipeline stages work at once on different sequences; False if they take turns on all sequences."""
     divides_layers: bool
@@ -87,6 +92,8 @@ class Stack:
     """Microarchitecture or `any` -> family of attention kernels, as single operators name it."""
     packed: Mapping[str, str]
     """Microarchitecture -> kernel that unpacks integer weights in registers, one of `PACKED`."""
+    products: Mapping[str, Mapping[str, str]]
+    """Weight format of 4 bits -> microarchitecture -> precision at which GEMMs multiply it; 16 bits on all others."""
     methods: tuple[str, ...]
     """Quantization methods whose checkpoints the engine runs; empty if unknown."""
     weights: str
@@ -160,6 +167,21 @@ class Stack:
     def choose_routing(self, expert_devices: int, weights: str) -> str:
         """Return the routing of passes whose devices read all experts that they hold; empty for those chosen alone."""
         return READ_ALL if expert_devices > 1 and weights.partition("_")[0] in self.reads_all else ""
+
+    def choose_product(self, weights: str, microarchitecture: str, stated: str = FP4) -> str:
+        """Return the precision at which GEMMs multiply FP4 weights of a format on a chip; empty for 16 bits.
+
+        A format that is not named, as fp4, is that for which the engine has kernels on the chip. `stated` is the
+        precision of activations that the checkpoint states. Weights for which it states none are not multiplied at 4
+        bits.
+        """
+        if stated not in ("", FP4):
+            return stated
+        tables = [self.products[weights]] if weights in self.products else self.products.values()
+        words = microarchitecture.split()
+        names = ("".join(words), *words[::-1])
+        found = next((table[one] for table in tables for one in names if one in table), "")
+        return "" if found == FP4 and not stated else found
 
     @property
     def without_host_sequence(self) -> Stack:
@@ -290,7 +312,8 @@ def _releases() -> dict[str, tuple[Stack, ...]]:
 def read_releases(name: str, raw: dict[str, Any]) -> list[Stack]:
     """Return the releases of a file; CatalogueError for an invalid entry."""
     releases: list[Stack] = []
-    plain: dict[str, Any] = {"runtime": DEPLOYED_RUNTIME, "kernels": {}, "packed": {}, "methods": (), "reads_all": ()}
+    plain: dict[str, Any] = {"runtime": DEPLOYED_RUNTIME, "kernels": {}, "packed": {}, "products": {}}
+    plain |= {"methods": (), "reads_all": ()}
     plain |= dict.fromkeys(("weights", "experts", "checked"), "")
     plain |= dict.fromkeys(_FLAGS, False)
     numbers: dict[str, Quantity] = {}

@@ -300,11 +300,11 @@ def predict_step(
     if published is not None and weight_precision:
         weight_precision = published.find_format(weight_precision)
     if not precision and weight_precision in ("", own):
-        precision, weight_precision = decoder.choose_precision(chip)
+        precision, weight_precision = decoder.choose_precision(chip, stack)
         cache = cache or (published.cache if published is not None else "")
         if stack.methods == (GGUF_METHOD,):
             weight_precision = decoder.file_weights or weight_precision
-    precision = precision or decoder.choose_precision(chip)[0]
+    precision = precision or decoder.choose_precision(chip, stack)[0]
     if weight_precision:
         read_weight_format(weight_precision)
     if precision not in chip.peaks:

@@ -161,7 +161,7 @@ def _find_precision(model: str, chip: str) -> str:
     if decoder is None:
         raise UnknownNameError("language model", model, list_decoders())
     record = find_plain(chip)
-    known = (decoder.choose_precision(record)[0], *WIDE)
+    known = (decoder.choose_precision(record, find_engine(ENGINE))[0], *WIDE)
     return next((one for one in known if one in record.peaks), known[0])
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+import attrs
 import numpy as np
 
 from joulemap.physics.architecture.gpu.attention import ROWS, time_attention
@@ -24,19 +25,21 @@ from joulemap.physics.architecture.gpu.device import (
     lanes_per_unit,
     stream_seconds,
 )
-from joulemap.physics.architecture.gpu.expert import time_experts
+from joulemap.physics.architecture.gpu.expert import find_supply, time_experts
 from joulemap.physics.architecture.gpu.kernel_class import SPLIT, ClassifiedTraits, ClassNumbers, read_again, read_table
 from joulemap.physics.architecture.gpu.mixed import CONVOLUTIONS
 from joulemap.physics.architecture.gpu.product import (
     BUILT_TILES,
     NATIVE_TILES,
     TILES,
+    WHOLE_TILES,
     Shapes,
     Tiling,
     smooth_max,
     tile_products,
 )
 from joulemap.physics.architecture.gpu.trait import NATIVE_WIDTH, Traits
+from joulemap.physics.column import decide
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.record.engine import TENSORRT, name_engine
 from joulemap.physics.traffic import ceil_divide, holds_weights, is_resident
@@ -226,8 +229,10 @@ def _tile(
     parts = []
     for mine, choices in ((full & splits, tiles), (full & ~splits, tiles), (is_tiled & traits.is_native, NATIVE_TILES)):
         for rows, part in engine.split(mine.nonzero()[0]):
-            shapes = _shapes(traits, part, table, memory_s, rows)
-            parts.append((rows, tile_products(shapes, choices[part.mode], part)))
+            shapes, sizes = _shapes(traits, part, table, memory_s, rows), choices[part.mode]
+            if kernels.runtime.is_built and part.precision == "fp4" and not decide(find_supply(part.hardware)[0]):
+                shapes, sizes = attrs.evolve(shapes, splits=np.zeros_like(shapes.splits)), WHOLE_TILES
+            parts.append((rows, tile_products(shapes, sizes, part)))
     each = np.arange(kernels.work.operator_count)
     source = np.where(kernels.is_sibling, kernels.leader[kernels.kernel_index], each)
     own = kernels.work.gemm_n

@@ -168,9 +168,8 @@ def list_cases(question: Question, plan: Plan, targets: Targets) -> list[Case]:
     """Return one case for each requested hardware, precision, number of devices and batch size, in this order."""
     runs, batches = plan.runs(""), plan.settings.batch
     if question.takes_published:
-        chosen = {
-            target: question.decoder.choose_precision(targets[target.digest]) for target in {one.target for one in runs}
-        }
+        choose, stack = question.decoder.choose_precision, question.stack
+        chosen = {target: choose(targets[target.digest], stack) for target in {one.target for one in runs}}
         own = (one for one in runs if (one.point["precision"], one.point["weight_precision"]) == chosen[one.target])
         runs = tuple(own)
     elif question.chooses_precision:

@@ -25,7 +25,7 @@ from joulemap.wing.llm.capacity.question import (
 from joulemap.wing.llm.decoder.config import SIXTEEN_BITS, WIDE, Decoder
 from joulemap.wing.llm.decoder.decoder_pass import CACHES
 from joulemap.wing.llm.source import find_guesser, find_mixed, open_boxes, read_decoder
-from joulemap.wing.llm.stack import find_engine
+from joulemap.wing.llm.stack import FP4, NARROW, find_engine
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.setting import Serving
@@ -206,6 +206,8 @@ def _plan(question: Question, settings: Settings) -> tuple[Question, Plan]:
             raise UsageError("--prefill-on and --decode-on name the hardware: leave out other hardware")
         settings = attrs.evolve(settings, hardware=(serving.prefill_on, serving.decode_on))
     precisions, weights = decoder.list_precisions()
+    if question.takes_published and weights and read_weight_format(weights[0]).precision == FP4:
+        precisions = tuple(dict.fromkeys((*precisions, *NARROW)))  # the engine chooses
     settings = attrs.evolve(
         settings,
         precision=settings.precision or (precisions if question.takes_published else SIXTEEN_BITS),

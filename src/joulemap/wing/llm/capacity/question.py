@@ -232,13 +232,13 @@ class Question:
         """Return the number of requests that device memory holds to their end."""
         each = room.cache(self.context)
         held = room.free / each if each else math.inf
-        return max(0, math.floor(min(held, self.stack.sequence_limit)))
+        return max(0, math.floor(min(held, room.states, self.stack.sequence_limit)))
 
 
 def choose_activations(question: Question, target: Hardware) -> Precision:
     """Return the precision of activations on this hardware if none is given: as published, or 16 bits."""
     if question.takes_published:
-        return question.decoder.choose_precision(target)[0]
+        return question.decoder.choose_precision(target, question.stack)[0]
     return next((one for one in ACTIVATIONS if one in target.peaks), SIXTEEN_BITS[0])
 
 

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
-from typing import ClassVar, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 import attrs
 
 from joulemap.physics import GGUF_METHOD, Hardware, Precision, name_precision, read_weight_format
 from joulemap.system import define, frozen
+from joulemap.wing.llm.stack import FP4
+
+if TYPE_CHECKING:
+    from joulemap.wing.llm.stack import Stack
 
 SIXTEEN_BITS: Final[tuple[Precision, ...]] = ("bf16", "fp16")
 """Precisions at which 16-bit checkpoints run, the most common first."""
@@ -355,6 +359,12 @@ class Decoder:
         return sum(isinstance(one, Recurrence) for layer in self.layers for one in layer.mixers)
 
     @property
+    def delta_count(self) -> int:
+        """Number of mixers with a gated delta rule."""
+        mixers = (one for layer in self.layers for one in layer.mixers)
+        return sum(isinstance(one, Recurrence) and one.kind == "delta" for one in mixers)
+
+    @property
     def score_heads(self) -> tuple[tuple[int, int], ...]:
         """(heads, window) of each mixer that scores cached tokens; window 0 for none."""
         scoring = (one for layer in self.layers for one in layer.mixers if not isinstance(one, Recurrence))
@@ -391,14 +401,19 @@ class Decoder:
         own = (name_precision(published.precision),) if published and published.precision else ()
         return (*own, *SIXTEEN_BITS), (published.weights,) if published and published.weights else ()
 
-    def choose_precision(self, target: Hardware) -> tuple[Precision, str]:
+    def choose_precision(self, target: Hardware, stack: Stack) -> tuple[Precision, str]:
         """Return the compute precision and the weight precision of the checkpoint as published, on this hardware.
 
-        GEMMs run at the activation precision of the checkpoint if the hardware has it, else at 16 bits.
+        GEMMs run at the activation precision of the checkpoint if the hardware has it and, for FP4 weights, the engine
+        has kernels; else at 16 bits.
         """
-        precisions, weights = self.list_precisions()
-        precision = next((one for one in (*precisions, WIDE) if one in target.peaks), SIXTEEN_BITS[0])
-        return precision, weights[0] if weights else precision
+        published = self.published
+        stored, own = ("", "") if published is None else (published.weights, published.precision)
+        if stored and read_weight_format(stored).precision == FP4:
+            own = stack.choose_product(stored, target.microarchitecture, own)
+        first = (name_precision(own),) if own else ()
+        precision = next((one for one in (*first, *SIXTEEN_BITS, WIDE) if one in target.peaks), SIXTEEN_BITS[0])
+        return precision, stored or precision
 
     def check_division(self, devices: int, expert_devices: int, pipeline_devices: int) -> None:
         """Raise UsageError if the division of GEMMs or experts is unknown; this class knows it from the sizes."""

@@ -237,6 +237,7 @@ def list_overhead(decoder: Decoder, step: DecoderPass, batch: int) -> list[Opera
         (DEVICE, "score_answer"): answer,
         (HOST, "launch_layer"): decoder.layer_count,
         (HOST, "launch_expert"): decoder.expert_count,
+        (HOST, "launch_delta"): decoder.delta_count if is_prompt(step) else 0,
         (SERIAL, "sequence"): sampled,
         (SERIAL, "state"): sampled * decoder.recurrent_count,
         (SERIAL, "logit"): round(sampled * decoder.vocabulary / step.world),

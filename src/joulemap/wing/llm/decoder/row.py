@@ -31,6 +31,9 @@ CACHE_DTYPES: Final = {
 EXCHANGED: Final = "bfloat16"
 """Dtype of data that devices exchange. Source: engines reduce hidden states as they hold them, in 16 bits."""
 
+TRTLLM: Final = "trtllm"
+"""Word of TensorRT-LLM's kernels, of attention and of all-reduces alike."""
+
 Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"]
 
 
@@ -144,10 +147,13 @@ class Pass:
         """Return the result of a collective operation; `elements` counts the whole buffer.
 
         Devices exchange 16 bits per element unless `dtype` says otherwise, whatever the precision of GEMMs.
+        TensorRT-LLM adds by its own kernels.
         """
         if devices == 1:
             return x
         sizes: dict[str, Any] = {"elements": elements, "devices": devices, **more}
+        if operation == "all_reduce" and self.step.kernels == TRTLLM:
+            sizes["kernel"] = TRTLLM
         return self.graph.run(path, operation, (x,), suffix=operation, dtype=dtype, **sizes)
 
     @property

@@ -71,6 +71,7 @@ class TracedDecoder(Decoder):
     expert_count: ClassVar[int] = 0
     routed_count: ClassVar[int] = 0
     recurrent_count: ClassVar[int] = 0
+    delta_count: ClassVar[int] = 0
     """Always 0, as `expert_count`: a trace does not show which parts are recurrent or belong to experts."""
 
     @cached_property

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import attrs
@@ -42,6 +42,7 @@ from joulemap.physics.stream import UNIT_STREAM, join_units
 from joulemap.physics.workload import MACHETE, MARLIN, STREAMED
 from joulemap.system import frozen
 from joulemap.wing.llm.decoder.decoder_pass import VERIFIED
+from joulemap.wing.llm.stack import FP4
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.decoder.column import Asked
@@ -99,7 +100,8 @@ Source: bitsandbytes, `matmul_4bit`, which Transformers, vLLM and SGLang call: a
 """
 
 FP8: Final = "fp8"
-"""Precision whose weights Marlin unpacks to multiply them at 16 bits. Source: vLLM, `marlin_utils_fp8.py`."""
+"""Precision whose weights Marlin unpacks to multiply them at 16 bits, as it does FP4 on any microarchitecture. Source:
+vLLM, `marlin_utils_fp8.py` and `marlin_utils_fp4.py`."""
 
 MARLIN_METHODS: Final = ("awq",)
 """Methods whose weights Marlin multiplies on every microarchitecture. Source: vLLM, `awq_marlin.py`; in issue 15809 an
@@ -231,12 +233,13 @@ class UnderEngine:
         else:
             chip = few if way == FEW else self._gather(few)
             chip = chip if way != UNTILED else self._untile(chip, self._tile(few))
+        times = self._add_times(hardware, few)
         return attrs.evolve(
             chip,
             compiler=None if self.stack.compiles_all else chip.compiler,
             kernels=self._name_kernels(hardware, is_tiled=way == TILED),
-            coefficients={**chip.coefficients, **self._scale_times(hardware), **self._add_times(hardware, few)},
-            reference=chip.reference.with_actions(self._add_actions(hardware)),
+            coefficients={**chip.coefficients, **self._scale_times(hardware), **times},
+            reference=chip.reference.with_actions(self._add_actions(hardware, times)),
             described_digest=hardware.described_digest or hardware.digest,
             digest=extend_digest(hardware.digest, self.word),
         )
@@ -361,7 +364,8 @@ class UnderEngine:
         weights, packed = read_weight_format(self.weight_precision), self.stack.packed
         kernel = next((packed[word] for word in self._list_kinds(hardware) if word in packed), "")
         if not weights.is_packed:
-            return MARLIN if weights.precision == FP8 and words.get(kernel) == MARLIN else ""
+            takes = weights.precision == FP4 or (weights.precision == FP8 and words.get(kernel) == MARLIN)
+            return MARLIN if kernel and takes else ""
         return MARLIN if kernel and weights.method in MARLIN_METHODS else words.get(kernel, "")
 
     def _find_pace(self, hardware: Hardware) -> float:
@@ -399,6 +403,7 @@ class UnderEngine:
             "score_answer": (pace * byte_s, "score_bytes", (*(f"{one}{ANSWER}" for one in kinds), *kinds)),
             "launch_layer": (1.0, "host_layer", launched),
             "launch_expert": (1.0, "host_expert", launched),
+            "launch_delta": (1.0, "host_delta", ()),
             "sequence": (1.0, "host_sequence", tuple(kinds)),
             "state": (1.0, "state_time", ()),
         }
@@ -408,9 +413,14 @@ class UnderEngine:
             if (value := stack.value(called, *named))
         }
 
-    def _add_actions(self, hardware: Hardware) -> list[EnergyAction]:
-        """Return the energies of a pass's overhead."""
+    def _add_actions(self, hardware: Hardware, times: Mapping[str, Quantity]) -> list[EnergyAction]:
+        """Return the energies of a pass's overhead; `times` are those of `_add_times`."""
         kinds, actions = self._list_kinds(hardware), []
+        for name, own in (("layer", kinds), ("expert_wait", ["experts", *kinds])):
+            seconds = times.get(f"{OVERHEAD}.{name}")
+            if seconds is not None and (share := self.stack.value("gap_power", *own)):
+                energy = self._quote(share * hardware.tdp.value * seconds.value, "gap_power", *own, unit="J")
+                actions.append(_price((OVERHEAD, name), energy, "board", "control", "layer", "layers of a pass"))
         if gap := self.stack.value("gap_power", *kinds):
             power = self._quote(gap * hardware.tdp.value, "gap_power", *kinds, unit="W")
             actions.append(_price(WAIT_ACTION, power, "board", "control", "s", "time that the host adds"))

@@ -3,7 +3,8 @@
 sequences = (usable memory - process overhead - weights - workspace) x cache share / KV cache of a sequence
 usable    = smaller of (engine's share of the memory) and (what the operating system leaves of a machine's memory)
 
-The KV cache is that of a sequence at its full length, or at its mean length.
+The KV cache is that of a sequence at its full length, or at its mean length. An engine may keep states of recurrent
+layers in a pool of their own, which then limits the sequences too.
 """
 
 from __future__ import annotations
@@ -191,7 +192,17 @@ class Room:
         `grown` is the mean share of an answer in the KV cache; engines that reserve the whole output count all of it.
         """
         each = self.cache(prompt_tokens + (1.0 if self.deployment.stack.reserves_output else grown) * output_tokens)
-        return max(0.0, self.free / each if each else math.inf)
+        return max(0.0, min(self.free / each if each else math.inf, self.states))
+
+    @cached_property
+    def states(self) -> float:
+        """Mean number of sequences whose states fit into the engine's own pool for states; infinite without one.
+
+        SGLang keeps several states per sequence, for later sequences with its prefix, of gated-delta layers only.
+        """
+        share = self.deployment.stack.value("state_share")
+        has_pool = share > 0.0 and self.deployment.decoder.delta_count > 0
+        return max(0.0, self.free) * share / self.cache(0.0) if has_pool else math.inf
 
     def tokens(self, sequences: int) -> int | None:
         """Return the maximum length at which `sequences` sequences fit together; 0 if they do not fit at any length.

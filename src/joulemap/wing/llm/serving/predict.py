@@ -30,10 +30,10 @@ from joulemap.wing.llm.serving.pass_error import find_thin_widths
 from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
 from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.setting import Serving
-from joulemap.wing.llm.stack import Stack, find_stack
+from joulemap.wing.llm.stack import FP4, NARROW, Stack, find_stack
 
 if TYPE_CHECKING:
-    from joulemap.wing.llm.decoder.config import Decoder
+    from joulemap.wing.llm.decoder.config import Decoder, Published
 
 PROMPT: Final = 200.0
 """Assumed prompt length in tokens if a row states none: a typical user question.
@@ -69,6 +69,9 @@ FEWEST: Final = 2.0
 
 BITSANDBYTES_INT8: Final = "int8:row"
 """Weights of `int8_vectorwise_quant`: a scale for each output."""
+
+FP4_BLOCKS: Final = "nvfp4"
+"""Format of weights that a row calls fp4."""
 
 WIDE: Final = ("bf16", "fp16", "fp32")
 """Interchangeable precisions: one replaces another that a chip lacks."""
@@ -183,10 +186,13 @@ def _widen(
 
 
 @lru_cache(maxsize=8)
-def _open(model: str) -> PassWorkloads:
+def _open(model: str, *, keeps_mixers: bool = False) -> PassWorkloads:
+    """Return the passes of a model; with `keeps_mixers`, of a checkpoint whose attention stays at 16 bits."""
     decoder = find_decoder(model)
     if decoder is None:
         raise UnsupportedError("no built-in language model has that name", code="unknown_model")
+    if keeps_mixers:
+        decoder = attrs.evolve(decoder, keeps_mixers=True, published=None)
     return PassWorkloads(attrs.evolve(decoder, context_length=0))  # a measured configuration is known to fit
 
 
@@ -197,7 +203,10 @@ def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
     """
     workloads = _open(row.model)
     stack = find_stack(row.engine, row.date, hardware.microarchitecture)
-    precision, weights = choose_precisions(_name_weights(row, workloads.decoder, stack), hardware, stack)
+    published = workloads.decoder.published
+    precision, weights = choose_precisions(_name_weights(row, workloads.decoder, stack), hardware, stack, published)
+    if _keeps_mixers(workloads.decoder, weights):
+        workloads = _open(row.model, keeps_mixers=True)
     stages, replicas = row.pipeline_parallel or 1, row.data_parallel or 1
     count = row.device_count or (row.tensor_parallel or 1) * stages * replicas
     experts = min(row.expert_parallel or 1, count)
@@ -205,7 +214,7 @@ def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
     devices = max(1, count // (stages * max(replicas, 1)))
     if (row.tensor_parallel or 1) == 1:  # else the run states its division
         devices, stages = stack.divide(devices, stages)
-    cache = row.cache_precision or ("" if precision in WIDE else precision if stack.narrows_cache else "bf16")
+    cache = row.cache_precision or ("" if precision in WIDE else "fp8" if stack.narrows_cache else "bf16")
     return Deployment(
         workloads=workloads,
         hardware=hardware,
@@ -218,6 +227,16 @@ def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
         stages=stages,
         compiled_tokens=_compiled(row) if stack.compiles else 0.0,
     )
+
+
+def _keeps_mixers(decoder: Decoder, weights: str) -> bool:
+    """Return whether a checkpoint converted to FP4 leaves attention at 16 bits, as those with latent attention do.
+
+    Source: nvidia/DeepSeek-R1-0528-FP4, whose -v2 converts the output projection alone.
+    """
+    is_own = decoder.published is not None and decoder.published.weights == weights
+    is_latent = any(one.kind == "latent" for layer in decoder.layers for one in layer.mixers)
+    return bool(weights) and read_weight_format(weights).precision == FP4 and is_latent and not is_own
 
 
 def _name_weights(row: ServingRow, decoder: Decoder, stack: Stack) -> ServingRow:
@@ -233,12 +252,14 @@ def _compiled(row: ServingRow) -> float:
     return sum(_lengths(row)) if row.context_tokens is None else float(row.context_tokens)
 
 
-def choose_precisions(row: ServingRow, hardware: Hardware, stack: Stack) -> tuple[str, str]:
+def choose_precisions(
+    row: ServingRow, hardware: Hardware, stack: Stack, published: Published | None = None
+) -> tuple[str, str]:
     """Return the compute precision and the weight precision of a row; the latter is empty if both are equal.
 
-    A stated activation precision decides; else a weight precision that the units accept directly; else 16 bits. If the
-    row states no weight precision, the engine's default applies. bitsandbytes uses int8 in GEMMs alone, with a scale
-    for each output; all other operators use 16 bits.
+    A stated activation precision decides; else a weight precision that the units accept directly, and for FP4 weights
+    the engine too; else 16 bits. If the row states no weight precision, the engine's default applies. bitsandbytes uses
+    int8 in GEMMs alone, with a scale for each output; all other operators use 16 bits.
     """
     has = hardware.peaks
     wide = next((name for name in WIDE if name in has), next(iter(has)))
@@ -250,12 +271,15 @@ def choose_precisions(row: ServingRow, hardware: Hardware, stack: Stack) -> tupl
         return (wide if stated in WIDE or not stated else stated if stated in has else wide), ""
     if stack.rescales and weights.name == "int8":
         return wide, BITSANDBYTES_INT8
-    takes = weights.precision
-    precision = (
-        stated if stated and stated in has else takes if takes == "fp8" and not stated and takes in has else wide
-    )
+    takes: str = weights.precision if weights.precision in NARROW else ""
+    if takes == FP4:
+        own = published.precision if published and published.weights == weights.name else FP4
+        takes = stack.choose_product(weights.name, hardware.microarchitecture, own)
+    precision = (stated or takes) if (stated or takes) in has else wide
     if row.file_bytes is not None and written.startswith("gguf_"):
         return precision, _exact_format(row, weights, row.file_bytes)
+    if weights.name == FP4:
+        return precision, FP4_BLOCKS
     return precision, "" if weights.name == precision else weights.name
 
 
