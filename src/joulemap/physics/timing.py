@@ -215,11 +215,11 @@ def _time_parts(
     """Return the timing of kernels in equal sequential parts: `part`, repeated `times` times."""
     kernels, placement, counts = _count(kernels, part, times, hardware, architecture)
     spin = hardware.reference.position(CYCLE_ACTION)
-    spinning = {row: count for row, count in counts.items() if row == spin}
+    spinning = {spin: counts[spin]} if spin in counts else {}
     chip_j, memory_j = (kernels.sum_workload(column) for column in split_j(counts, hardware))
     law = PowerLaw.of(hardware)
     pace = Pace(kernels, hardware, placement, law)
-    clock = alone = np.ones(kernels.workload_count)
+    clock = alone = full = np.ones(kernels.workload_count)
     factor = law.energy_factor(clock)
     full_s = interval_s = pace.interval_s(clock)
     if spinning:
@@ -242,7 +242,7 @@ def _time_parts(
         placement=placement,
         counts=counts,
         hardware=hardware,
-        kernel_s=kernel_s if is_one(alone) else pace.kernel_s(np.ones_like(alone)),
+        kernel_s=kernel_s if alone is full or is_one(alone) else pace.kernel_s(np.ones_like(alone)),
         interval_s=full_s,
         uncapped_power_w=uncapped_w,
     )
