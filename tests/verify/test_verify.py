@@ -24,6 +24,7 @@ from joulemap.plan.source import Source
 from joulemap.show.present.cell import show_share
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.wing.llm.row import Prediction, ServingRow
+from joulemap.wing.llm.serving.predict import TOGETHER
 from joulemap.wing.verify import measured
 from joulemap.wing.verify.cause import STATED, find_causes, list_suppositions
 from joulemap.wing.verify.file import Reading, read_file
@@ -342,13 +343,17 @@ def test_requests_that_start_together_wait_for_each_others_prompts(tmp_path: Pat
         fraction = 1.0 if limit is None else reading.row.batch / 300
         assert_close(reading.row.burst_fraction, fraction)
         found[name] = predict_row(reading.row, find_hardware("h100_sxm5"))
-        together = attrs.evolve(reading.row, burst_fraction=None)
-        found[f"{name} alone"] = predict_row(together, find_hardware("h100_sxm5"))
+        alone = attrs.evolve(reading.row, burst_fraction=0.0)
+        found[f"{name} alone"] = predict_row(alone, find_hardware("h100_sxm5"))
+        unstated = attrs.evolve(reading.row, burst_fraction=None)
+        found[f"{name} unstated"] = predict_row(unstated, find_hardware("h100_sxm5"))
     passes = 300 / (8192 // 999)
     whole, mean = (found[name].time_to_first_token_s or 0.0 for name in ("all alone", "all"))
     assert_close(mean / whole, (passes + 1.0) / passes / 2.0)
     few, steady = (found[name].time_to_first_token_s or 0.0 for name in ("few", "few alone"))
     assert few > steady
+    mean = found["few unstated"].time_to_first_token_s or 0.0
+    assert_close((mean - steady) / (few - steady), TOGETHER / fraction)
     assert found["few"].inter_token_latency_s == found["few alone"].inter_token_latency_s
 
 

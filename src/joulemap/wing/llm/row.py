@@ -52,6 +52,7 @@ NOTES: Final[Sequence[tuple[str, re.Pattern[str], object]]] = (
     ("file_bytes", re.compile(r"weights (\d+) bytes"), None),
     ("context_tokens", re.compile(r"context length (\d+)"), None),
     ("statistic", re.compile(r"between tokens: median(?!s over requests)|\bmedian TPOT\b"), "median"),
+    ("burst_fraction", re.compile(r"medians over requests|lengths vary"), 0.0),
     ("prompt_kind", re.compile(r"prompt[^;]*(?:\bshort\b|some ten tokens)"), "short"),
     ("prompt_kind", re.compile(r"means over nine tests"), LOCALSCORE),
 )
@@ -129,6 +130,11 @@ class ServingRow:
     notes: str = ""
     seen: str = ""
     """Coefficients fitted with this row; empty if there are none."""
+
+    @property
+    def stays_together(self) -> bool:
+        """Whether a client may keep requests together: a mean over a load whose arrivals are not stated."""
+        return self.scope == "steady_serving" and self.burst_fraction is None and self.statistic == "mean"
 
     @property
     def boundary(self) -> BoundaryName:

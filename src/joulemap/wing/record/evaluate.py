@@ -197,6 +197,7 @@ def _list_served(model: str, engine: str, chip: Hardware) -> Iterator[Asked]:
                 prompt_tokens=float(prompt),
                 output_tokens=float(output),
                 batch=float(requests),
+                burst_fraction=0.0,
             )
             for prompt, output in LENGTHS
             for requests in REQUESTS

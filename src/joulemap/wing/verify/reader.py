@@ -209,8 +209,8 @@ def _complete(raw: Cells, path: Path, stated: Stated) -> Cells:
     elif is_at_once:
         cells |= {"scope": "offline", "batch": requests, "burst_fraction": 1.0}
     else:
-        if begins_at_once and requests:
-            cells["burst_fraction"] = min(1.0, cells["batch"] / requests)
+        if requests or not begins_at_once:
+            cells["burst_fraction"] = min(1.0, cells["batch"] / requests) if begins_at_once else 0.0
         if requests and requests < STEADY * cells["batch"]:
             doubt = math.log1p(cells["batch"] / requests)
             notes.append(Finding(kind="few_requests", values={"requests": requests}, doubt=doubt))

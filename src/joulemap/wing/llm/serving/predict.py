@@ -73,6 +73,17 @@ BITSANDBYTES_INT8: Final = "int8:row"
 FP4_BLOCKS: Final = "nvfp4"
 """Format of weights that a row calls fp4."""
 
+TOGETHER: Final = 0.5
+"""Share of the requests of a client, who sends a new one for each that ended, that arrive together: requests of equal
+lengths end together, others do not.
+
+Derived: 102 mean times to first token of six sources with 31 boards and models err by 0.76 (mean |ln error|) with 0.5
+and with 0.7, by 0.78 with 0.35, 0.80 with 1 and 1.26 with 0.
+"""
+
+TOGETHER_DOUBT: Final = 0.9
+"""Additional half-width of such a mean. Derived: with it, the half-width is the 1.1 that cover 80 % of these times."""
+
 WIDE: Final = ("bf16", "fp16", "fp32")
 """Interchangeable precisions: one replaces another that a chip lacks."""
 
@@ -180,8 +191,12 @@ def _widen(
     widths = dict(zip(distinct, find_thin_widths(distinct).tolist(), strict=True))
     each = [widths[one] for one in passes]
     return [
-        attrs.evolve(one, prompt_half_width=prompt, token_half_width=token)
-        for one, prompt, token in zip(predictions, each[::2], each[1::2], strict=True)
+        attrs.evolve(
+            one,
+            prompt_half_width=math.hypot(prompt, TOGETHER_DOUBT if row.stays_together else 0.0),
+            token_half_width=token,
+        )
+        for row, one, prompt, token in zip(rows, predictions, each[::2], each[1::2], strict=True)
     ]
 
 
@@ -426,14 +441,15 @@ def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
     prompt, output = _lengths(row)
     cost = run_steady(deployment, _load(row, deployment))
     late_s = 0.0
-    if row.burst_fraction:  # the first requests wait for each other's prompts
-        together = attrs.evolve(row, scope="offline", batch=max(1.0, round(row.batch)))
+    burst = TOGETHER if row.stays_together else min(row.burst_fraction or 0.0, 1.0)
+    if burst:  # requests that arrive together wait for each other's prompts
+        together = attrs.evolve(row, scope="offline", batch=max(1.0, round(row.batch)), burst_fraction=1.0)
         first_s = _predict_batch(together, deployment).time_to_first_token_s or cost.first_token_s
-        late_s = min(row.burst_fraction, 1.0) * max(0.0, first_s - cost.first_token_s)
+        late_s = burst * max(0.0, first_s - cost.first_token_s)
     return Prediction(
         time_to_first_token_s=cost.first_token_s + late_s,
         inter_token_latency_s=cost.median_step_s if row.statistic == "median" else cost.step_s,
-        request_latency_s=cost.request_s + late_s,
+        request_latency_s=cost.request_s + (0.0 if row.stays_together else late_s),
         output_tokens_per_s=cost.output_tokens_per_s,
         total_tokens_per_s=cost.output_tokens_per_s * (1.0 + prompt / output),
         energy_per_output_token_j=cost.output_token_j,
