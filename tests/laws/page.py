@@ -75,7 +75,7 @@ def _list_lines(court: Court, seed: int, seconds: float) -> Iterator[str]:
     evaluated = {law.name for law in EVALUATED}
     tried = [law for law in LAWS if law.name not in evaluated]
     for group in dict.fromkeys(law.group for law in tried):
-        yield _wrap(f"{group[0].upper()}{group[1:]}: {', '.join(law.name for law in tried if law.group == group)}")
+        yield _wrap(f"{group[0].upper()}{group[1:]}: {'; '.join(law.name for law in tried if law.group == group)}")
     total = sum(court.compared.values())
     command = f"`python -m laws --seed {seed} --write`, in tests"
     yield "\n" + "\n".join(
