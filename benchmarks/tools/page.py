@@ -141,7 +141,7 @@ def _quote(names: Iterable[str]) -> str:
 def list_scenarios() -> Iterator[str]:
     """Yield the table of scenarios, with the power that a chip has in each."""
     yield from _table(
-        ("scenario", "hardware for", "kinds", "power budget", "basis", "source"),
+        ("scenario", "hardware for", "kinds", "power budget", "basis"),
         (
             (f"`{one.name}`", ", ".join(one.deployment), ", ".join(one.kinds), *_format_budget(one.power_budget))
             for one in load_scenarios().values()
@@ -154,8 +154,8 @@ def list_spreads() -> Iterator[str]:
     yield from _table(("basis", "one spread"), ((f"`{name}`", f"x{one:g}") for name, one in BASIS_SPREAD.items()))
 
 
-def _format_budget(budget: Quantity | None) -> tuple[str, str, str]:
-    return ("none", "", "") if budget is None else (f"{budget.value:g} W", budget.basis, budget.source)
+def _format_budget(budget: Quantity | None) -> tuple[str, str]:
+    return ("none", "") if budget is None else (f"{budget.value:g} W", budget.basis)
 
 
 PARTS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {

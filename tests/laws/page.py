@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
+from textwrap import wrap
 from typing import Final
 
+from joulemap.physics.law import LAWS as EVALUATED
 from laws.court import Court, Violation
 from laws.exempt import EXEMPT
 from laws.shrink import shrink
-from laws.table import LAWS
+from laws.table import LAWS, Exempt
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "laws.md"
+
+WIDTH: Final = 120
+"""Columns of a page."""
 
 HEAD: Final = """# Laws: what no answer may say
 
 A measurement shows by how much a number is wrong, for one chip and one model. A law shows that a number cannot be
-right, for any chip, model and setting, and needs no measurement: more cycles than exist, a smaller batch that is
-slower, two commands that answer one question differently.
+right, for any chip, model and setting, and needs no measurement: more cycles than exist, or a smaller batch that is
+slower.
 
-joulemap checks the laws of one evaluation whenever it evaluates. A run that breaks one is stored with the names of the
-laws (`broken_laws` in `runs`). Its ranges are a thousandfold wide and Trust begins with it, so that no decision on it
-is sure. `make laws` tries all laws on random networks, chips, settings and commands. It fails if a comparison breaks a
-law without a reason that stands below. A comparison obeys a law if its left value is at most the tolerance times the
-right one.
+## Which laws does every run obey?
+joulemap checks these whenever it evaluates. A run that breaks one is stored with the names of the laws (`broken_laws`
+in `runs`). Its ranges are a thousandfold wide and Trust begins with it, so that no decision on it is sure.
 
+"""
+
+TRIED: Final = """\
+## Which laws are only tried?
+`make laws` tries all laws on random networks, chips, settings and commands, and fails if a comparison breaks one
+without a reason that stands below. `tests/laws/laws.toml` states each law with its tolerance.
 """
 
 
@@ -60,29 +70,33 @@ def write_page(court: Court, *, seed: int, seconds: float) -> None:
 
 
 def _list_lines(court: Court, seed: int, seconds: float) -> Iterator[str]:
+    yield from (f"- **{law.name}**: {law.sentence}" for law in EVALUATED)
+    yield f"\n{TRIED}"
+    evaluated = {law.name for law in EVALUATED}
+    tried = [law for law in LAWS if law.name not in evaluated]
+    for group in dict.fromkeys(law.group for law in tried):
+        yield _wrap(f"{group[0].upper()}{group[1:]}: {'; '.join(law.name for law in tried if law.group == group)}")
     total = sum(court.compared.values())
     command = f"`python -m laws --seed {seed} --write`, in tests"
-    yield f"The last run made {total:,} comparisons in {seconds:.0f} s, with seed {seed} ({command}).\n"
-    for group in dict.fromkeys(law.group for law in LAWS):
-        yield f"## {group[0].upper()}{group[1:]}\n"
-        yield "| law | tolerance | because | compared | explained | unexplained |"
-        yield "|---|---|---|---|---|---|"
-        for law in (one for one in LAWS if one.group == group):
-            explained = sum(count for one, count in court.explained.items() if one.law == law.name)
-            broken = sum(one.law == law.name for one in court.open)
-            tolerance = (
-                ""
-                if law.tolerance == 1.0
-                else f"{law.tolerance - 1.0:.2g}"
-                if law.tolerance < 2.0
-                else f"{law.tolerance:g}x"
-            )
-            counts = f"{court.compared[law.name]:,} | {explained} | {broken}"
-            yield f"| **{law.name}**: {law.sentence} | {tolerance} | {law.reason} | {counts} |"
-        yield ""
-    yield "## Exceptions\n"
-    yield "| law | chip | model | up to | why | source |"
-    yield "|---|---|---|---|---|---|"
-    for one in EXEMPT:
-        why = f"known fault: {one.why}" if one.is_fault else one.why
-        yield f"| {one.law} | `{one.chip}` | `{one.model}` | {one.most:g}x | {why} | {one.source} |"
+    yield "\n" + "\n".join(
+        wrap(
+            f"The last run made {total:,} comparisons in {seconds:.0f} s, with seed {seed} ({command}), of which "
+            f"{len(court.open)} broke a law without a reason.",
+            WIDTH,
+        )
+    )
+    yield "\n## Exceptions"
+    for (is_fault, why), rows in groupby(sorted(EXEMPT, key=_find_reason), _find_reason):
+        many = list(rows)
+        laws = ", ".join(dict.fromkeys(one.law for one in many))
+        subjects = ", ".join(dict.fromkeys(f"`{one.chip}`" if one.chip != "*" else f"`{one.model}`" for one in many))
+        fault = "a known fault: " if is_fault else ""
+        yield _wrap(f"{laws} ({subjects}, up to {max(one.most for one in many):g}x): {fault}{why}")
+
+
+def _find_reason(one: Exempt) -> tuple[bool, str]:
+    return one.is_fault, one.why
+
+
+def _wrap(text: str) -> str:
+    return "\n".join(wrap(text, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False))
