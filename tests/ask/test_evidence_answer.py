@@ -52,15 +52,15 @@ def test_the_next_command_states_the_precision_once(answer: EvidenceAnswer, repe
 
 @pytest.mark.wings
 def test_an_engine_shows_the_measurements_behind_its_numbers(workspace: Workspace) -> None:
-    """The host's time per layer has the counts of its file, in the answer and in SQL; a run has its half-width."""
+    """The time per layer between kernels has the counts of its file, in the answer and in SQL; a run has its half-width."""
     rows = {row.constant: row for row in workspace.evidence(SERVED, hardware="h100_sxm5", runtime="engine").rows}
-    layer = rows["coefficient.overhead.launch_layer"]
+    layer = rows["coefficient.overhead.layer"]
     assert layer.sources == 1
     assert layer.half_width > 0.0
     assert rows["memory_bandwidth"].sources is None
     ((sources, boards, models),) = workspace.sql(
         "SELECT DISTINCT f.sources, f.boards, f.models FROM hardware_facts AS f "
-        "WHERE f.hardware = 'h100_sxm5' AND f.quantity = 'coefficient.overhead.launch_layer'"
+        "WHERE f.hardware = 'h100_sxm5' AND f.quantity = 'coefficient.overhead.layer'"
     ).rows
     assert (sources, boards, models) == (layer.sources, layer.boards, layer.models)
     ((thin,),) = workspace.sql(

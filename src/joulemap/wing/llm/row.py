@@ -133,7 +133,7 @@ class ServingRow:
 
     @property
     def stays_together(self) -> bool:
-        """Whether a client may keep requests together: a mean over a load whose arrivals are not stated."""
+        """True for means over a load whose arrivals are not stated, because a client may keep requests together."""
         return self.scope == "steady_serving" and self.burst_fraction is None and self.statistic == "mean"
 
     @property

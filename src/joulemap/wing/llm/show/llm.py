@@ -63,7 +63,7 @@ SHARED_RUNS: Final = Template(
 DECODE_COST: Final = "output tokens are decode alone; prompt tokens cost extra (--details)"
 """Scope of the cost of a batch's output tokens."""
 FIRST: Final = "TTFT is the prefill of a batch alone; with `--rate` it includes what a client waits for other requests"
-"""What the time to the first token of a batch leaves out."""
+"""Parts of a first token that a batch leaves out."""
 WHOLE_COST: Final = "output tokens include their prompts"
 """Scope of the cost of a load's output tokens."""
 OTHER_SELLER: Final = Template(
