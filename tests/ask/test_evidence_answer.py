@@ -52,7 +52,7 @@ def test_the_next_command_states_the_precision_once(answer: EvidenceAnswer, repe
 
 @pytest.mark.wings
 def test_an_engine_shows_the_measurements_behind_its_numbers(workspace: Workspace) -> None:
-    """The time per layer between kernels has the counts of its file, in the answer and in SQL; a run has its half-width."""
+    """The time per layer has the counts of its file, in the answer and in SQL; a run has its half-width."""
     rows = {row.constant: row for row in workspace.evidence(SERVED, hardware="h100_sxm5", runtime="engine").rows}
     layer = rows["coefficient.overhead.layer"]
     assert layer.sources == 1

@@ -47,3 +47,24 @@ def test_formats_of_gguf_files_alone_run_on_llamacpp(tmp_path: Path, weights: st
         settings = {"weight_precision": (weights,)}
         assert deploy(source, "llama-3.1-8b", chip, settings, {})[1].stack == find_stack("llamacpp")
         assert deploy(source, "llama-3.1-8b", chip, settings, {"engine": "vllm"})[1].stack == find_stack("vllm")
+
+
+@pytest.mark.parametrize(
+    ("chip", "engine", "precision"),
+    [
+        ("rtx_5090", "vllm", "fp4"),
+        ("rtx_5090", "vllm@2025-06", "bf16"),
+        ("b200_sxm", "sglang", "fp4"),
+        ("h100_sxm5", "vllm", "bf16"),
+    ],
+)
+def test_named_fp4_weights_are_multiplied_as_the_release_of_the_engine_does(
+    chip: str, engine: str, precision: str, tmp_path: Path
+) -> None:
+    source = Source(path=tmp_path / "own.duckdb")
+    _, _, usual = deploy(source, "qwen3-8b", chip, {"weight_precision": ("nvfp4",)}, {"engine": engine})
+    assert usual.precision == f"{precision}/nvfp4"
+    steps = Passes.of([8.0], context=[512.0])
+    named = predict_step("qwen3-8b", chip, engine=engine, weight_precision="nvfp4").price(steps)
+    spelled = predict_step("qwen3-8b", chip, engine=engine, weight_precision="nvfp4", precision=precision)
+    assert named.latency_s == spelled.price(steps).latency_s

@@ -30,7 +30,7 @@ from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.pass_error import PassErrors, find_errors
 from joulemap.wing.llm.serving.surface import Passes, Table, tabulate
 from joulemap.wing.llm.setting import Serving
-from joulemap.wing.llm.stack import find_engine
+from joulemap.wing.llm.stack import FP4, find_engine
 
 if TYPE_CHECKING:
     from joulemap.physics import Hardware
@@ -304,7 +304,8 @@ def predict_step(
         cache = cache or (published.cache if published is not None else "")
         if stack.methods == (GGUF_METHOD,):
             weight_precision = decoder.file_weights or weight_precision
-    precision = precision or decoder.choose_precision(chip, stack)[0]
+    fp4 = weight_precision if weight_precision and read_weight_format(weight_precision).precision == FP4 else ""
+    precision = precision or decoder.choose_precision(chip, stack, fp4)[0]
     if weight_precision:
         read_weight_format(weight_precision)
     if precision not in chip.peaks:

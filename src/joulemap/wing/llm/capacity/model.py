@@ -206,11 +206,12 @@ def _plan(question: Question, settings: Settings) -> tuple[Question, Plan]:
             raise UsageError("--prefill-on and --decode-on name the hardware: leave out other hardware")
         settings = attrs.evolve(settings, hardware=(serving.prefill_on, serving.decode_on))
     precisions, weights = decoder.list_precisions()
-    if question.takes_published and weights and read_weight_format(weights[0]).precision == FP4:
+    if question.named_fp4 or (question.takes_published and weights and read_weight_format(weights[0]).precision == FP4):
         precisions = tuple(dict.fromkeys((*precisions, *NARROW)))  # the engine chooses
     settings = attrs.evolve(
         settings,
-        precision=settings.precision or (precisions if question.takes_published else SIXTEEN_BITS),
+        precision=settings.precision
+        or (precisions if question.takes_published or question.named_fp4 else SIXTEEN_BITS),
         weight_precision=settings.weight_precision or (weights if question.takes_published else ()),
         runtime=cast("RuntimeName", question.stack.runtime),
         batch=tuple(sorted(settings.batch or SERVED.batch)),

@@ -18,7 +18,7 @@ from joulemap.wing.llm.decoder.pass_name import drop_arguments, find_decoder, fi
 from joulemap.wing.llm.serving.deployment import NO_DRAFT, Deployment, Draft, PassWorkloads
 from joulemap.wing.llm.setting import MOST_GUESSED, Serving
 from joulemap.wing.llm.show.word import NO_METHOD
-from joulemap.wing.llm.stack import Stack, find_engine
+from joulemap.wing.llm.stack import FP4, Stack, find_engine
 
 if TYPE_CHECKING:
     from joulemap.ask import Scope
@@ -98,6 +98,13 @@ class Question:
         except UsageError:
             return attrs.evolve(guess, devices=1, expert_devices=1, data_devices=1)
         return guess
+
+    @property
+    def named_fp4(self) -> str:
+        """FP4 format that is asked for without a precision of activations; empty without one."""
+        named = () if self.asked.precision else self.asked.weight_precision
+        is_one = len(named) == 1 and read_weight_format(named[0]).precision == FP4
+        return named[0] if is_one else ""
 
     @property
     def context(self) -> int:
@@ -236,9 +243,11 @@ class Question:
 
 
 def choose_activations(question: Question, target: Hardware) -> Precision:
-    """Return the precision of activations on this hardware if none is given: as published, or 16 bits."""
-    if question.takes_published:
-        return question.decoder.choose_precision(target, question.stack)[0]
+    """Return the precision of activations on this hardware if none is given: as published, that at which the engine
+    multiplies named FP4 weights, or 16 bits.
+    """
+    if question.takes_published or question.named_fp4:
+        return question.decoder.choose_precision(target, question.stack, question.named_fp4)[0]
     return next((one for one in ACTIVATIONS if one in target.peaks), SIXTEEN_BITS[0])
 
 

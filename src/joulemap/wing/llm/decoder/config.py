@@ -401,14 +401,17 @@ class Decoder:
         own = (name_precision(published.precision),) if published and published.precision else ()
         return (*own, *SIXTEEN_BITS), (published.weights,) if published and published.weights else ()
 
-    def choose_precision(self, target: Hardware, stack: Stack) -> tuple[Precision, str]:
-        """Return the compute precision and the weight precision of the checkpoint as published, on this hardware.
+    def choose_precision(self, target: Hardware, stack: Stack, named: str = "") -> tuple[Precision, str]:
+        """Return the compute precision and the weight precision of the checkpoint as published, or of one in the named
+        FP4 format, on this hardware.
 
         GEMMs run at the activation precision of the checkpoint if the hardware has it and, for FP4 weights, the engine
         has kernels; else at 16 bits.
         """
         published = self.published
         stored, own = ("", "") if published is None else (published.weights, published.precision)
+        if named and named != stored:
+            stored, own = named, FP4
         if stored and read_weight_format(stored).precision == FP4:
             own = stack.choose_product(stored, target.microarchitecture, own)
         first = (name_precision(own),) if own else ()
