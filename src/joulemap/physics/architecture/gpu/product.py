@@ -53,8 +53,8 @@ BUILT_TILES: Final = {
 """Engine mode -> tile sizes (rows, columns) that an inference engine measures when it builds a kernel."""
 
 WHOLE_TILES: Final = ((128, 128), (256, 128))
-"""Tile sizes (rows, columns) of fp4 GEMMs in inference engines on tensor cores without their own memory. Few rows fill
-a tile, and K is not cut. Source: CUTLASS kernels for compute capability 12.0 of vLLM and SGLang,
+"""Tile sizes (rows, columns) of fp4 GEMMs on tensor cores without their own memory. Few rows fill a tile, and K is not
+cut. Source: CUTLASS kernels for compute capability 12.0 of vLLM and SGLang,
 nvfp4_scaled_mm_sm120_kernels.cu; 13 GEMMs of 1 to 1,024 rows on an RTX 5090 (flashinfer pull request 3051, SGLang
 pull request 38170) take 0.2 to 0.7 of the measured time with the tiles of other precisions, 0.7 to 1.3 with these.
 """

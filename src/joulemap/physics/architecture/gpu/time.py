@@ -230,7 +230,7 @@ def _tile(
     for mine, choices in ((full & splits, tiles), (full & ~splits, tiles), (is_tiled & traits.is_native, NATIVE_TILES)):
         for rows, part in engine.split(mine.nonzero()[0]):
             shapes, sizes = _shapes(traits, part, table, memory_s, rows), choices[part.mode]
-            if kernels.runtime.is_built and part.precision == "fp4" and not decide(find_supply(part.hardware)[0]):
+            if part.precision == "fp4" and not decide(find_supply(part.hardware)[0]):
                 shapes, sizes = attrs.evolve(shapes, splits=np.zeros_like(shapes.splits)), WHOLE_TILES
             parts.append((rows, tile_products(shapes, sizes, part)))
     each = np.arange(kernels.work.operator_count)
