@@ -419,7 +419,7 @@ def test_recorded_servers_are_those_of_the_product() -> None:
     ):
         measured = ServingRow(
             source="me", hardware="h100_sxm5", model="llama-3.2-1b", scope=scope, engine=engine,
-            weight_precision=weights, prompt_tokens=prompt, output_tokens=output, batch=batch,
+            weight_precision=weights, prompt_tokens=prompt, output_tokens=output, batch=batch, burst_fraction=0.0,
         )  # fmt: skip
         recorded = index.find(measured)
         assert isinstance(recorded, Predicted), recorded

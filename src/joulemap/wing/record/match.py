@@ -216,7 +216,7 @@ def _list_served(one: Predicted, row: ServingRow) -> Iterator[tuple[str, Value |
     starts_together = bool(row.burst_fraction)
     if one.ttft_s is not None:
         first = (one.ttft_s, one.ttft_factor)
-        yield "time_to_first_token_s", TOGETHER if starts_together else first
+        yield "time_to_first_token_s", TOGETHER if starts_together or row.stays_together else first
         if not output and prompt:
             yield "total_tokens_per_s", (count * prompt / one.ttft_s, one.ttft_factor)
     if one.tpot_s is not None:
