@@ -16,6 +16,7 @@ import joulemap
 from joulemap.bundle.workload import open_zoo
 from joulemap.catalog.digest import ZOO
 from joulemap.physics.record.configuration import FLOPS_PER_MAC
+from joulemap.prediction import find_chip as find_named
 from joulemap.trace.formula.pooling import CANDIDATES, PAIR
 from joulemap.trace.module import build_on_meta
 from joulemap.wing.llm.row import ServingRow
@@ -92,7 +93,7 @@ def try_requests(doors: Doors, rng: random.Random) -> None:
         source="laws", hardware=chip, model=model, scope="steady_serving", engine="vllm", prompt_tokens=prompt,
         output_tokens=output,
     )  # fmt: skip
-    court.equal("one request", predict_row(row, find_chip(chip)).inter_token_latency_s or np.nan, seconds, asked)
+    court.equal("one request", predict_row(row, find_named(chip)[0]).inter_token_latency_s or np.nan, seconds, asked)
     context = prompt + output / 2.0
     step = joulemap.predict_step(model, chip).price(joulemap.Passes.of(1, context=context))
     court.equal("llm and step", float(step.latency_s), seconds, asked)
