@@ -112,18 +112,19 @@ class PowerLaw:
         slow = seconds_at(steady)
         clock = np.where(np.greater(self.delay_s, 0.0), 1.0 - (1.0 - steady) * slow / (slow + self.delay_s), steady)
         room_w = self.limit_w - self.static_w
-        chip_j = chip_j + self.spin_w * steady * slow
-        least_s = (LEAST_FACTOR * factor * chip_j + memory_j) / room_w
 
         def missing_at(clock: Floats) -> Floats:
-            return least_s - seconds_at(clock)
+            seconds = seconds_at(clock)
+            spent_j = chip_j + self.spin_w * clock * seconds
+            return (LEAST_FACTOR * factor * spent_j + memory_j) / room_w - seconds
 
         missing = missing_at(clock)
         if (missing > 0.0).any():
-            between = _find_root(missing_at, steady, clock, least_s - slow, missing, TOLERANCE * slow)
+            between = _find_root(missing_at, steady, clock, missing_at(steady), missing, TOLERANCE * slow)
             clock = np.where(missing > 0.0, between, clock)
-        room = room_w * seconds_at(clock) - memory_j
-        allowed = np.divide(room, chip_j, out=np.ones(room.shape), where=chip_j > 0.0)
+        seconds = seconds_at(clock)
+        room, spent_j = room_w * seconds - memory_j, chip_j + self.spin_w * clock * seconds
+        allowed = np.divide(room, spent_j, out=np.ones(room.shape), where=spent_j > 0.0)
         return clock, np.minimum(allowed, factor)
 
     def stretch(self, clock: Floats) -> Floats:
