@@ -21,6 +21,7 @@ from joulemap.physics.record.operating_point import read_point
 from joulemap.physics.record.workload import NO_KEY
 from joulemap.physics.run import RunColumns
 from joulemap.physics.workload import Floats, WorkloadColumns, columns_of
+from joulemap.prediction import find_chip, predict
 from joulemap.system.errors import UnknownNameError
 from joulemap.trace.single import describe
 from models import shipped, trace_zoo
@@ -247,3 +248,10 @@ def test_a_module_that_waits_between_images_draws_what_its_sensors_read(
     found = evaluate(shipped("resnet152"), module, Configuration(hardware=module.id, precision="fp32", runtime="eager"))
     dynamic_j = (found.energy_fj - static_fj(found)) / 1e15
     assert_close(module.static_power.value + dynamic_j * images_per_s + core_w, measured_w, rel=0.14)
+
+
+@pytest.mark.parametrize(("hardware", "precision"), [("rx_6950_xt", "fp32"), ("rx_7600_xt", "bf16")])
+def test_waiting_cycles_of_a_single_kernel_stay_within_the_cap(hardware: str, precision: str) -> None:
+    asked = "scan(kind=mamba2,heads=128,head_dim=64,state=128,groups=8)"
+    found = predict(asked, hardware, precision=precision, batch=8, runtime="fused")
+    assert float(found.energy_j) / float(found.latency_s) <= find_chip(hardware)[0].tdp.value * (1.0 + 1e-6)
