@@ -77,8 +77,9 @@ TOGETHER: Final = 0.5
 """Share of the requests of a client, who sends a new one for each that ended, that arrive together: requests of equal
 lengths end together, others do not.
 
-Derived: 102 mean times to first token of six sources with 31 boards and models err by 0.76 (mean |ln error|) with 0.5
-and with 0.7, by 0.78 with 0.35, 0.80 with 1 and 1.26 with 0.
+Derived: 102 mean times to first token of 31 boards and models (blawesom/gpu_inference_bench, gpustack, hholtmann/
+llm-consumer-gpu-benchmark, sgl-cookbook, SGLang, vLLM recipes) err by 0.76 (mean |ln error|) with 0.5 and with 0.7, by
+0.78 with 0.35, 0.80 with 1 and 1.26 with 0.
 """
 
 TOGETHER_DOUBT: Final = 0.9

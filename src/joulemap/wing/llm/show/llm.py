@@ -62,7 +62,7 @@ SHARED_RUNS: Final = Template(
 )
 DECODE_COST: Final = "output tokens are decode alone; prompt tokens cost extra (--details)"
 """Scope of the cost of a batch's output tokens."""
-FIRST: Final = "TTFT is the prefill of a batch alone; with `--rate` it includes what a client waits for other requests"
+FIRST: Final = "TTFT is the prefill of the batch alone; `--rate` adds the wait for other requests"
 """Parts of a first token that a batch leaves out."""
 WHOLE_COST: Final = "output tokens include their prompts"
 """Scope of the cost of a load's output tokens."""
