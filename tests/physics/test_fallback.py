@@ -82,6 +82,20 @@ def test_parts_add_up_and_leak_for_all_of_the_time() -> None:
     assert np.abs(run.ledger.energy_fj - exact).max() <= 0.5
 
 
+def test_static_energy_beyond_the_store_is_refused() -> None:
+    own = card()
+    bandwidth = attrs.evolve(own.memory_bandwidth, value=own.memory_bandwidth.value / 1000.0)
+    slow = attrs.evolve(chip.cpu(), id="host", memory_bandwidth=bandwidth)
+    prices = tuple(
+        attrs.evolve(one, energy_per_action_fj=5e23 if one.key == STATIC_ACTION else one.energy_per_action_fj)
+        for one in own.reference.actions
+    )
+    hot = attrs.evolve(own, reference=attrs.evolve(own.reference, actions=prices))
+    run_of(stages("gelu"), hot)
+    with pytest.raises(UnsupportedError, match="one ledger line exceeds 9223 J"):
+        run_of(stages("gelu"), attrs.evolve(hot, helper=slow))
+
+
 def test_the_host_takes_what_it_takes_by_itself() -> None:
     work = stages("gelu")
     run = run_of(work, card())

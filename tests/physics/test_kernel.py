@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, strategies as st
 
+from compare import assert_close
 from joulemap.physics.kernel import form_kernels, share_exactly
 from joulemap.physics.record.runtime import RUNTIME_NAMES
 from models import ConvBlock, Embedded, Function, Masked, Mlp, Residual, SelfAttention, columns, image, meta
@@ -82,6 +83,24 @@ def test_a_fused_kernel_moves_only_what_crosses_it() -> None:
     assert kernels.output_bytes.tolist() == [0.0, 128.0, 32.0]
     assert kernels.entering_bytes.tolist() == [64.0, 0.0, 0.0]
     assert kernels.leaving_bytes.tolist() == [0.0, 0.0, 32.0]
+
+
+def test_a_part_of_a_batch_reads_an_operand_without_batch_whole() -> None:
+    class Table(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.zeros(6, 8, 16, device="meta"))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.einsum("bd,edf->bef", x, self.weight)
+
+    kernels = form_kernels(columns(Table(), meta(4, 8)), "fp32", "fused")
+    at = int(np.argmax(kernels.work.mac_count))
+    part = kernels.part(np.full(len(kernels.work.mac_count), 2.0))
+    assert (part.work.gemm_m[at], kernels.work.gemm_m[at]) == (2, 4)
+    assert kernels.input_bytes[at] == 4 * (4 * 8 + 8 * 6 * 16)
+    assert_close(float(part.input_bytes[at]), 4 * (2 * 8 + 8 * 6 * 16))
+    assert_close(float(part.own_read_bytes[at]), 4 * (2 * 8 + 8 * 6 * 16))
 
 
 def test_values_go_to_kernels_and_back() -> None:

@@ -24,6 +24,7 @@ import attrs
 import numpy as np
 
 from joulemap.physics.law import join_laws
+from joulemap.physics.ledger import check_range
 from joulemap.physics.record.compiler import HOST_WORK, name_sizes
 from joulemap.physics.record.configuration import NO_HOST, PRECISION_BYTES, Configuration
 from joulemap.physics.record.kind import KINDS
@@ -273,10 +274,16 @@ def merge_runs(chip: RunColumns, host: RunColumns, hardware: Hardware) -> RunCol
 
 
 def _leaked_fj(seconds: Floats, hardware: Hardware, keys: Sequence[ActionKey]) -> Integers:
-    """Return the energy of static power actions over these times in femtojoules, each line rounded as in the ledger."""
-    prices = [hardware.reference.prices_fj[at] for key in keys if (at := hardware.reference.position(key)) is not None]
-    leaked: Integers = sum((np.rint(seconds * price) for price in prices), np.zeros_like(seconds)).astype(np.int64)
-    return leaked
+    """Return the energy of static power actions over these times in femtojoules, each line rounded as in the ledger.
+
+    Raises UnsupportedError for a line beyond 9.2 kJ.
+    """
+    leaked = np.zeros_like(seconds)
+    for key in keys:
+        if (at := hardware.reference.position(key)) is not None:
+            leaked = leaked + np.rint(seconds * hardware.reference.prices_fj[at])
+    check_range(leaked, hardware, "one ledger line")
+    return leaked.astype(np.int64)
 
 
 def _of_host(columns: OperatorColumns | SubgraphColumns, name: str) -> Integers | Floats:
@@ -316,18 +323,18 @@ def _merge_ledgers(chip: RunColumns, host: RunColumns, hardware: Hardware) -> Le
         row_of[leakage] = -1
     kept = row_of[host.ledger.action_index] >= 0
     seconds = host.operators.interval_fs / FS_PER_S
-    leaks = [at for key in STATIC_ACTIONS if (at := reference.position(key)) is not None]
+    leaks = [(key, at) for key in STATIC_ACTIONS if (at := reference.position(key)) is not None]
     each = len(host.operators.operator_index)
     operator = [chip.ledger.operator_index, host.ledger.operator_index[kept]]
     action = [chip.ledger.action_index, row_of[host.ledger.action_index[kept]]]
     counts = [chip.ledger.action_count, host.ledger.action_count[kept]]
     energy = [chip.ledger.energy_fj, host.ledger.energy_fj[kept]]
-    for at in leaks:
+    for key, at in leaks:
         is_some = seconds > 0.0
         operator.append(host.operators.operator_index[is_some])
         action.append(np.full(each, at)[is_some])
         counts.append(seconds[is_some])
-        energy.append(np.rint(seconds[is_some] * reference.prices_fj[at]).astype(np.int64))
+        energy.append(_leaked_fj(seconds[is_some], hardware, [key]))
     columns = [np.concatenate(one) for one in (operator, action, counts, energy)]
     order = np.lexsort((columns[1], columns[0]))
     return LedgerColumns(

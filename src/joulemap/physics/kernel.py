@@ -339,8 +339,8 @@ class KernelColumns:
     def part(self, part_count: Floats) -> KernelColumns:
         """Return the kernels of one of several equal parts of the batch; `part_count` is per operator.
 
-        A GEMM keeps fewer rows. A GEMM of two activations, which a batch repeats per sample, keeps fewer groups. A part
-        count may be a fraction, such as 5 / 3. Counts that are whole except for rounding errors are then rounded.
+        A GEMM keeps fewer rows and its whole right operand. A GEMM of two activations, which a batch repeats per
+        sample, keeps fewer groups. A part count may be a fraction, such as 5 / 3. Counts that are whole except for rounding errors are then rounded.
         """
         work = self.work
         groups, rows = work.gemm_groups / part_count, work.gemm_m / part_count
@@ -348,10 +348,12 @@ class KernelColumns:
             np.where(np.abs(one - np.rint(one)) < NEAR, np.rint(one), one) for one in (groups, rows)
         )
         is_split = (whole_groups % 1.0 == 0.0) & (work.of_kind("matmul") | (whole_rows % 1.0 != 0.0))
+        is_shared = work.of_kind("matmul") & ~is_split
+        right = np.where(is_shared, work.gemm_n / np.maximum(work.gemm_m + work.gemm_n, 1.0), 0.0)
+        kept_bytes = self.own_weight_bytes + right * (self.own_read_bytes - self.own_weight_bytes)
         names = ("mac_count", "special_count", "output_element_count")
         simple = work.elementwise_count - self.dequantization_count
         moved = (
-            "input_bytes",
             "output_bytes",
             "entering_bytes",
             "leaving_bytes",
@@ -368,7 +370,8 @@ class KernelColumns:
                 elementwise_count=simple / part_count + self.dequantization_count,
                 **{name: getattr(work, name) / part_count for name in names},
             ),
-            own_read_bytes=(self.own_read_bytes - self.own_weight_bytes) / part_count + self.own_weight_bytes,
+            own_read_bytes=(self.own_read_bytes - kept_bytes) / part_count + kept_bytes,
+            input_bytes=self.input_bytes * ((1.0 - right) / part_count + right),
             **{name: getattr(self, name) / part_count for name in moved},
         )
 
