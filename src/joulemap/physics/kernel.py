@@ -340,7 +340,8 @@ class KernelColumns:
         """Return the kernels of one of several equal parts of the batch; `part_count` is per operator.
 
         A GEMM keeps fewer rows and its whole right operand. A GEMM of two activations, which a batch repeats per
-        sample, keeps fewer groups. A part count may be a fraction, such as 5 / 3. Counts that are whole except for rounding errors are then rounded.
+        sample, keeps fewer groups. A part count may be a fraction, such as 5 / 3. Counts that are whole except for
+        rounding errors are then rounded.
         """
         work = self.work
         groups, rows = work.gemm_groups / part_count, work.gemm_m / part_count
