@@ -138,8 +138,8 @@ class Pace:
         """Return the times of a batch on (units, shared memory), each at least the datasheet's minimum."""
         least_units, least_shared = self.placement.least_interval_s(self.kernels, self.hardware)
         units = self.kernels.sum_kernels(self._busy_s(overlap, clock))
-        shared = self.kernels.sum_workload(overlap.shared_s) * self.law.stretch(clock)
-        return np.maximum(units, least_units / clock), np.maximum(shared, least_shared)
+        shared = np.maximum(self.kernels.sum_workload(overlap.shared_s), least_shared) * self.law.stretch(clock)
+        return np.maximum(units, least_units / clock), shared
 
     def _busy_s(self, times: Placement | Overlap, clock: Floats) -> Floats:
         """Return launch + max(compute, memory) of each kernel at these clocks."""
