@@ -189,8 +189,10 @@ def _last_level(hardware: Hardware) -> MemoryLevel:
     return vary(level, capacity=vary(level.capacity, value=level.capacity.value * units))
 
 
-def _find_gain(hardware: Hardware, precision: str) -> tuple[Floats | float, Floats | float]:
-    """Return (gain, ratio of clocks) of a busy core relative to one among all cores of its chip, as some are idle."""
+def _find_gain(hardware: Hardware, precision: str, tiles: Floats) -> tuple[Floats | float, Floats | float]:
+    """Return (gain, ratio of clocks) of a core that works on one of these tiles, relative to one among all cores of its
+    chip. Cores without a tile refill no registers; cores that the power mode leaves out also raise the clock.
+    """
     total = hardware.geometry.get(ALL_UNITS)
     if total is None:
         return 1.0, 1.0
@@ -198,7 +200,7 @@ def _find_gain(hardware: Hardware, precision: str) -> tuple[Floats | float, Floa
     taken = peak.operations_per_clock / FLOPS_PER_MAC * PRECISION_BYTES[precision]
     lanes = hardware.geometry["simd_width"].value / BITS_PER_BYTE * hardware.geometry["fma_pipe_count"].value
     ratio = hardware.coefficient(REFILL) * np.minimum(taken / lanes, 1.0)
-    shared = 1.0 + (ratio * busy / total.value) ** SHARPNESS
+    shared = 1.0 + (ratio * np.minimum(tiles, busy) / np.maximum(total.value, busy)) ** SHARPNESS
     clocks = 1.0
     if hardware.clock_boost is not None:
         idle = (total.value - busy) / np.maximum(total.value - 1.0, 1.0)
@@ -335,7 +337,7 @@ class Cpu(Indifferent):
         padded_n = np.where(work.is_gemm, tile_n, np.minimum(work.gemm_n, tile_n))
         own_macs = work.mac_count / tiles  # more than the shape has where a scan has several GEMMs
         tile_macs = np.where(has_tiles, np.maximum(tile_m * padded_n * work.gemm_k, own_macs), own_macs)
-        gain, clocks = _find_gain(hardware, kernels.precision)
+        gain, clocks = _find_gain(hardware, kernels.precision, tiles)
         efficiency = _efficiency(kernels, hardware)
         efficiency = np.maximum(np.minimum(efficiency * gain, 1.0), efficiency) / gain  # no core exceeds its peak
         dense_rate = np.where(work.is_gemm, core_macs, vector_rate) * efficiency
