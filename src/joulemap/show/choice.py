@@ -86,6 +86,8 @@ ONLY: Final = Template("{name} uses {energy} and takes {latency} per batch[; {re
 ALONE: Final = Template("{name} is the only chip that was compared[; {noun}: {value}]")
 NOT_SOLD: Final = ", but cannot be bought."
 NONE_SOLD: Final = "; none can be bought."
+UNSOLD: Final = Template("; {name} cannot be bought.")
+"""End of a sentence that names further runs behind the one to take."""
 BEYOND: Final = Template("the projected {name} {clause}, but cannot be bought")
 
 
@@ -132,7 +134,8 @@ def describe_choices(
     if add is not None:
         lines = [*(add(head=line, **more) for line in lines), *lines]
     is_tie = all(one.is_tied for one in decision.leads)
-    return finish(lines, runs[taken], NONE_SOLD if is_tie else NOT_SOLD)
+    unsold = UNSOLD(name=name_run(runs[taken])) if decision.alike else NOT_SOLD
+    return finish(lines, runs[taken], NONE_SOLD if is_tie else unsold)
 
 
 def _merge_alike(choice: Choice, runs: Mapping[int, Subject]) -> Choice:

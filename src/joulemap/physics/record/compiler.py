@@ -171,11 +171,13 @@ class Compiler:
         return read_limits(self.operators)
 
     def is_run(self, kind: str, operation: str) -> bool:
-        """Return True if the chip runs an operator at some size; views run unless the compiler refuses them."""
+        """Return True if the chip runs an operator at some size; views and the overhead of software run unless
+        the compiler refuses them.
+        """
         if operation in HOST_WORK or self.is_refused(kind, operation):
             return False
         names = self.names
-        if kind == "view" or kind in names or operation in names or f"{kind}.{operation}" in names:
+        if kind in ("view", "overhead") or kind in names or operation in names or f"{kind}.{operation}" in names:
             return True
         return EVERYTHING in names and f"!{operation}" not in names
 

@@ -138,7 +138,8 @@ class ServedModel:
 
         GGUF files run on llama.cpp, and so do models in a format of such files alone. So do other models on CPUs
         outside data centers and on GPUs of laptops and of Apple, with `LOCAL_WEIGHTS`. NPUs outside data centers run
-        the engine of their vendor. An engine that is given and is the default one has its weights, too.
+        the engine of their vendor, if no other chips are asked for. An engine that is given and is the default one has
+        its weights, too.
         """
         settings, serving = self.settings, self.serving
         if serving.prefill_on:
@@ -148,7 +149,8 @@ class ServedModel:
         engine = ""
         if is_choice(settings) and find_mixed(settings) is None:
             entries = [entry for entry, _ in select_hardware(settings).pairs]
-            engine = LOCAL_ENGINE if all(map(_is_local, entries)) else _find_npu_engine(entries)
+            others = [entry for entry in entries if not _is_edge_npu(entry)]
+            engine = LOCAL_ENGINE if others and all(map(_is_local, others)) else _find_npu_engine(entries)
         if serving.engine and find_engine(serving.engine).name != engine:
             return self
         if not engine:
@@ -169,9 +171,13 @@ def _is_local(entry: HardwareEntry) -> bool:
     return entry.architecture == "cpu" and "datacenter" not in entry.deployment
 
 
+def _is_edge_npu(entry: HardwareEntry) -> bool:
+    return entry.architecture == "npu" and "datacenter" not in entry.deployment
+
+
 def _find_npu_engine(entries: Sequence[HardwareEntry]) -> str:
     """Return the engine of the vendor of chips, if all are NPUs outside data centers and it has one; else empty."""
-    if any(entry.architecture != "npu" or "datacenter" in entry.deployment for entry in entries):
+    if not all(map(_is_edge_npu, entries)):
         return ""
     vendors, chips = {entry.vendor for entry in entries}, {entry.id for entry in entries}
     able = (name for name in NPU_ENGINES if vendors <= {*find_engine(name).vendors})

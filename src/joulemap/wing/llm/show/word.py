@@ -44,7 +44,7 @@ WORDS: Final = Words(
             "[, which take turns, because {engine} gives each its own layers]"
         ),
         "excluded": Template("percentiles of {chips} exclude {count:n request} too long for the context or the memory"),
-        "memory": Template("{chips} {reason}"),
+        "memory": Template("{chips}: {reason}"),
         "precision": Template("precisions differ: {chips} runs in {precision}"),
         "price": Template("the cost of {chips} counts devices {way} at {price}[, busy {hours:plain} of 24 hours]"),
         "quality": Template("published quality loss of {precision} on {chips}: {quality}"),
