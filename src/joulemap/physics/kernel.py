@@ -203,7 +203,7 @@ class KernelColumns:
     def feeds(self) -> Booleans:
         """Mask of operators that dequantize weights for the GEMM that leads their kernel."""
         leader = self.leader[self.kernel_index]
-        mask: Booleans = self.work.is_dequantizing & self.work.has_macs[leader]
+        mask: Booleans = self.work.is_dequantizing & self.work.has_macs[..., leader]
         return mask
 
     @cached_property
