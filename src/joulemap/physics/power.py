@@ -39,6 +39,9 @@ TOLERANCE: Final = 1e-10
 LEAST_FACTOR: Final = 0.5
 """Minimum energy of an action in a short kernel, as a fraction of its energy in steady state."""
 
+LEAST_CLOCK: Final = 0.01
+"""Least clock below the knee that is tried, as a fraction of the clock without a host."""
+
 STEPS: Final = 100
 """Maximum iterations to find the clock."""
 
@@ -159,10 +162,14 @@ class PowerLaw:
             return full
         low = full * self.turning
         excess_low = excess_at(low) if np.any(np.less(self.turning, 1.0)) else excess
-        # Below the knee, dynamic power is proportional to the clock.
+        # Below the knee, dynamic power is proportional to the clock, or falls less if the chip waits for a host.
         drawn_w = np.maximum(excess_low + self.limit_w - self.static_w, np.finfo(float).tiny)
         below = low * np.minimum((self.limit_w - self.static_w) / drawn_w, 1.0)
-        between = _find_root(excess_at, low, full, excess_low, excess, TOLERANCE * self.limit_w)
+        tolerance = TOLERANCE * self.limit_w
+        if (excess_low > 0.0).any() and (excess_at(below) > tolerance).any():
+            least = below * LEAST_CLOCK
+            below = _find_root(excess_at, least, low, excess_at(least), excess_low, tolerance)
+        between = _find_root(excess_at, low, full, excess_low, excess, tolerance)
         clock: Floats = np.where(excess <= 0.0, 1.0, np.where(excess_low > 0.0, below, between))
         return clock
 

@@ -216,10 +216,12 @@ def _time_parts(
     kernels, placement, counts = _count(kernels, part, times, hardware, architecture)
     spin = hardware.reference.position(CYCLE_ACTION)
     spinning = {spin: counts[spin]} if spin in counts else {}
-    chip_j, memory_j = (kernels.sum_workload(column) for column in split_j(counts, hardware))
     law = PowerLaw.of(hardware)
     pace = Pace(kernels, hardware, placement, law)
     clock = alone = full = np.ones(kernels.workload_count)
+    if placement.host is not None:
+        counts = count_waits(counts, hardware, kernels.at_leader(pace.host_s(full)))
+    chip_j, memory_j = (kernels.sum_workload(column) for column in split_j(counts, hardware))
     factor = law.energy_factor(clock)
     full_s = interval_s = pace.interval_s(clock)
     if spinning:
@@ -234,7 +236,7 @@ def _time_parts(
         interval_s = pace.interval_s(clock)
         fewer = kernels.of_workload(clock * interval_s / np.where(full_s > 0.0, full_s, 1.0))
         counts = {**counts, **{row: count * fewer for row, count in spinning.items()}}
-    if placement.host is not None:
+    if placement.host is not None and alone is not full:
         counts = count_waits(counts, hardware, kernels.at_leader(pace.host_s(alone)))
     kernel_s = pace.kernel_s(alone)
     evaluated = Evaluated(

@@ -194,10 +194,9 @@ class Stack:
         """Fraction of the memory left by weights and activations that the KV cache takes."""
         return self.value("cache_share")
 
-    @property
-    def sequence_limit(self) -> int:
-        """Maximum number of sequences in progress."""
-        return round(self.value("sequence_limit")) * self.groups
+    def limit_sequences(self, architecture: str) -> int:
+        """Return the maximum number of sequences in progress on chips of an architecture class."""
+        return round(self.value("sequence_limit", architecture)) * self.groups
 
     @property
     def step_tokens(self) -> int:

@@ -13,7 +13,7 @@ import attrs
 
 from joulemap.catalog import DATA
 from joulemap.domain import name_configured
-from joulemap.physics import Hardware, label_precision
+from joulemap.physics import GGUF_METHOD, Hardware, label_precision
 from joulemap.physics.communication import HOST_DEVICES
 from joulemap.plan import Plan, PlannedRun, known_hardware
 from joulemap.show import join_names
@@ -25,6 +25,7 @@ from joulemap.wing.llm.serving.serve import HANDOVER_J_PER_BYTE
 from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.setting import load_tables
 from joulemap.wing.llm.show.word import (
+    BUSY,
     DIVIDED,
     FOREIGN,
     NO_PRECISION,
@@ -48,7 +49,8 @@ DEVICES: Final = (1, 2, 4, 8, 16, 32, 64, 72)
 
 
 NARROWER: Final = ("fp8", "int4")
-"""Weight precisions to suggest if the given one does not fit, the wider first; only their memory is checked."""
+GGUF_NARROWER: Final = ("q8_0", "q4_k_m")
+"""Weight formats to suggest if the given one does not fit, the wider first; only their memory is checked."""
 
 STAGES: Final = (2, 4, 8, 16)
 """Numbers of pipeline stages that a refusal tries, the fewest first."""
@@ -305,6 +307,8 @@ def _state_shortage(case: Case, fitting: str) -> str:
     room = case.room
     assert room is not None
     needed = room.weights + room.workspace + case.batch * room.cache(case.question.context)
+    if needed <= room.usable:
+        return BUSY(case, engine=case.question.stack.label, most=case.most)
     if room.weights > room.usable:
         return WEIGHTS(case, needed=room.weights, capacity=room.usable, fitting=fitting)
     return SHORTAGE(case, lacking=needed - room.usable, capacity=room.usable, fitting=fitting)
@@ -338,10 +342,10 @@ def _find_stages(case: Case) -> str:
 
 
 def _find_narrower(case: Case) -> str:
-    """Return the first format of `NARROWER` with which the batch fits; empty if none, or if weights are quantized."""
+    """Return the first narrower format with which the batch fits; empty if none, or if weights are quantized."""
     if case.run.point["weight_precision"] != case.run.point["precision"]:
         return ""
-    for name in NARROWER:
+    for name in GGUF_NARROWER if case.question.stack.methods == (GGUF_METHOD,) else NARROWER:
         try:
             deployment = case.question.deploy(case.run, case.target, case.devices, name)
         except JoulemapError:

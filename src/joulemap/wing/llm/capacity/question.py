@@ -239,7 +239,8 @@ class Question:
         """Return the number of requests that device memory holds to their end."""
         each = room.cache(self.context)
         held = room.free / each if each else math.inf
-        return max(0, math.floor(min(held, room.states, self.stack.sequence_limit)))
+        most = self.stack.limit_sequences(room.deployment.hardware.architecture)
+        return max(0, math.floor(min(held, room.states, most)))
 
 
 def choose_activations(question: Question, target: Hardware) -> Precision:

@@ -42,7 +42,8 @@ def find_room(case: Case) -> float:
     if question.serving.turns == 1 or case.room is None:
         return case.most
     each = case.room.cache(question.serving.mean_prompt + question.serving.output)
-    return min(case.room.free / each, question.stack.sequence_limit) if each else case.most
+    most = question.stack.limit_sequences(case.target.architecture)
+    return min(case.room.free / each, most) if each else case.most
 
 
 def find_residence(case: Case, users: float, *, context: float, tokens: float) -> Residence:

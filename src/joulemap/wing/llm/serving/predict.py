@@ -158,10 +158,11 @@ def _price_steady(rows: Sequence[ServingRow], deployments: Sequence[Deployment |
     for row, one in zip(rows, deployments, strict=True):
         if SCOPE[row.scope].is_loaded and not isinstance(one, Exception):
             with contextlib.suppress(JoulemapError, KeyError):
-                loads.setdefault(one, []).append(list_passes(_load(row, one)))
-    for deployment, passes in loads.items():
+                passes = list_passes(_load(row, one))
+                loads.setdefault(one, []).append(passes)
+    for deployment, several in loads.items():
         with contextlib.suppress(JoulemapError, KeyError):
-            deployment.price(Passes.joined(tuple(passes)))
+            deployment.price(Passes.joined(tuple(several)))
 
 
 def _predict(row: ServingRow, deployment: Deployment) -> Prediction:

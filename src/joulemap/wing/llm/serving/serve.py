@@ -91,7 +91,7 @@ def find_limits(deployment: Deployment, load: Load, draft: Draft = NO_DRAFT) -> 
     room = Room(deployment=deployment, draft=draft.deployment)
     return Limits(
         step_tokens=stack.step_tokens,
-        sequences=stack.sequence_limit,
+        sequences=stack.limit_sequences(deployment.hardware.architecture),
         cache_tokens=max(2, int(min(room.count_tokens(_mean_length(load)), MOST_TOKENS))),
         context_tokens=deployment.decoder.context_length or None,
         mixes=stack.mixes,
@@ -261,7 +261,8 @@ def find_saturated_rates(
     """
     stack, gain = deployment.stack, draft.accepted_tokens
     held = Room(deployment=deployment, draft=draft.deployment)
-    room = max(1.0, min(held.sequences(prompt_tokens, output_tokens), stack.sequence_limit))
+    limit = stack.limit_sequences(deployment.hardware.architecture)
+    room = max(1.0, min(held.sequences(prompt_tokens, output_tokens), limit))
     one, one_times = prefill(1.0, prompt_tokens, cached_tokens, stack.step_tokens)
     counts = np.unique([*np.geomspace(1.0, room, max(2, math.ceil(math.log(room, KNOTS)) + 1)), 1.0])
     steps = max(1.0, (output_tokens - 1.0) / gain)
@@ -308,7 +309,8 @@ def count_answers(deployment: Deployment, prompt_tokens: float, output_tokens: f
     gain = draft.accepted_tokens
     steps = max(1.0, (output_tokens - 1.0) / gain)
     room = Room(deployment=deployment, draft=draft.deployment)
-    count = max(1.0, min(room.sequences(prompt_tokens, output_tokens), deployment.stack.sequence_limit))
+    most = deployment.stack.limit_sequences(deployment.hardware.architecture)
+    count = max(1.0, min(room.sequences(prompt_tokens, output_tokens), most))
     contexts, shares = grow(prompt_tokens, steps, gain)
     cost = guess(deployment, draft).price(Passes.of(count, context=contexts))
     step_s, step_j = float(cost.seconds @ shares), float(cost.joules @ shares)

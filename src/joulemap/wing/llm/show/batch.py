@@ -34,7 +34,7 @@ ONE_OF_SEVERAL: Final = Template(
     "fastest, {other_time} per token"
 )
 AT_BATCHES: Final = Template("{head}; batch {fast} for latency, {cheap} for cost")
-SHORT: Final = Template("not enough memory: {shortages}[; {more} more]")
+SHORT: Final = Template("too large: {shortages}[; {more} more]")
 LIMITS: Final = Template("prefill is limited by {prefill}, decode by {decode}[; {exceptions:and}][{others}]")
 LIMITED_ALIKE: Final = Template("prefill and decode are limited by {decode}[; {exceptions:and}][{others}]")
 LIMITED_DECODE: Final = Template("decode is limited by {decode}[; {exceptions:and}][{others}]")

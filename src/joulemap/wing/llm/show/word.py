@@ -19,6 +19,7 @@ NO_PRECISION: Final = Template("{hardware} has no {precision}[ (it has {precisio
 NO_METHOD: Final = Template(
     "{engine} does not run {weights} weights[ ({method})]; it runs {methods:and}, and plain formats such as int4"
 )
+BUSY: Final = Template("{engine} runs at most {most:n sequence} at once, not the batch of {batch}")
 SHORTAGE: Final = Template(
     "needs {lacking:B} more than its usable {capacity:B} for batch {batch}[ ({fitting} would fit)]"
 )
