@@ -803,9 +803,10 @@ def test_rows_are_predicted_or_told_why_not() -> None:
         output_tokens=128,
         batch=8,
     )
+    steady_row = attrs.evolve(row, scope="steady_serving")
     rows = [
         row,
-        attrs.evolve(row, scope="steady_serving"),
+        steady_row,
         attrs.evolve(row, speculative="mtp"),
         attrs.evolve(row, engine="nobody"),
         attrs.evolve(row, model="nothing-7b"),
@@ -820,6 +821,10 @@ def test_rows_are_predicted_or_told_why_not() -> None:
     assert_close(batch.power_w, batch.energy_per_request_j * 8 / batch.request_latency_s)
     codes = [one.code for one in refused if isinstance(one, Reason)]
     assert codes == ["acceptance", "other", "unknown_model", "sequence_memory"]
+    # a load alone that does not fit
+    (alone,) = predict([attrs.evolve(steady_row, prompt_tokens=900_000)], hardware)
+    assert isinstance(alone, Reason)
+    assert alone.code == "sequence_memory"
 
 
 def test_replicas_of_a_dense_model_share_its_requests() -> None:

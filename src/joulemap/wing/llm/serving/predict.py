@@ -158,7 +158,8 @@ def _price_steady(rows: Sequence[ServingRow], deployments: Sequence[Deployment |
     for row, one in zip(rows, deployments, strict=True):
         if SCOPE[row.scope].is_loaded and not isinstance(one, Exception):
             with contextlib.suppress(JoulemapError, KeyError):
-                loads.setdefault(one, []).append(list_passes(_load(row, one)))
+                known = list_passes(_load(row, one))
+                loads.setdefault(one, []).append(known)
     for deployment, passes in loads.items():
         with contextlib.suppress(JoulemapError, KeyError):
             deployment.price(Passes.joined(tuple(passes)))
