@@ -93,7 +93,7 @@ def test_rows_are_padded_to_a_block_for_each_expert() -> None:
 
 def test_kernels_that_unpack_weights_multiply_no_faster_than_a_single_product_does() -> None:
     limit = {"packed_macs": attrs.evolve(TOY.coefficients["packed_macs"], value=4.0)}
-    slow = attrs.evolve(TOY, coefficients={**TOY.coefficients, **limit})
+    slow = attrs.evolve(TOY, unit_name="SM", coefficients={**TOY.coefficients, **limit})
     times, kernels = timed(single(CALL.format(more="").replace("trtllm", "marlin")), "fp16", hardware=slow)
     # blocks of 16 x 64 at 4 MACs a clock; Marlin's other numbers are 1, so 80 rows and columns of two bytes take less
     up, down = (math.ceil(16 * 16 / 128) * (k * max(16 * 64 / 4, 80 * 2) + 1) for k in (1024, 512))
@@ -151,6 +151,7 @@ def test_an_engine_takes_its_own_kernel_for_wide_weights_and_names_count() -> No
         ("gb200", "bf16", "mxfp4", "vllm_gptossmxfp4moe_flashinfer_trtllm_mxfp4_bf16_trtllmmxfp4expertsmonolithic"),
         ("gb200", "bf16", "int4", "marlin"),
         ("mi300x", "fp8", "fp8_block", "triton"),
+        ("mi300x", "bf16", "int4", "triton"),
     ],
 )
 def test_an_engine_takes_the_kernel_that_was_written_for_its_tensor_cores(

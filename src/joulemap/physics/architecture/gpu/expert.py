@@ -93,7 +93,12 @@ GATES: Final = ("gated", "relu")
 """Gate operations between the two GEMMs of a complete call of experts; their rows count the choices on all devices."""
 
 UNPACKING: Final = "marlin"
-"""Kernel family that dequantizes weights in registers, which limits a unit's MACs as in a single GEMM."""
+"""Kernel family that dequantizes weights in registers, which limits a unit's MACs as in a single GEMM. It is written
+for NVIDIA's instructions; on other GPUs engines run Triton's kernels (vLLM, `moe_wna16`).
+"""
+
+UNPACKING_UNIT: Final = "SM"
+"""Units that have kernels of this family."""
 
 PASSING: Final = frozenset({"triton", "triton_wide", "triton_mxfp4", "marlin", "trtllm_block"})
 """Kernel families whose gate and sum also process choices of experts on other devices."""
@@ -174,7 +179,9 @@ def _name_kernels(kernels: KernelColumns, engine: Engine, names: list[str], form
         narrow = narrow or (stored.startswith("fp8") and is_wide and not reads_shared)
         return f"marlin {stored}" if narrow else stored
 
-    return list(map(name, names, formats))
+    known = map(name, names, formats)
+    has_all = hardware.unit_name == UNPACKING_UNIT
+    return [one if has_all or find_family(one) != UNPACKING else "triton" for one in known]
 
 
 @frozen(kw_only=True, eq=False)
