@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from compare import assert_close
-from gpu_case import clocks, single, sort_name, timed
+from gpu_case import TOY, clocks, single, sort_name, timed
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.operator.name import find_operator
 from joulemap.physics.architecture.gpu.expert import find_family
@@ -91,6 +91,16 @@ def test_rows_are_padded_to_a_block_for_each_expert() -> None:
     assert times.pass_bytes.sum() == passed
 
 
+def test_kernels_that_unpack_weights_multiply_no_faster_than_a_single_product_does() -> None:
+    limit = {"packed_macs": attrs.evolve(TOY.coefficients["packed_macs"], value=4.0)}
+    slow = attrs.evolve(TOY, unit_name="SM", coefficients={**TOY.coefficients, **limit})
+    times, kernels = timed(single(CALL.format(more="").replace("trtllm", "marlin")), "fp16", hardware=slow)
+    # blocks of 16 x 64 at 4 MACs a clock; Marlin's other numbers are 1, so 80 rows and columns of two bytes take less
+    up, down = (math.ceil(16 * 16 / 128) * (k * max(16 * 64 / 4, 80 * 2) + 1) for k in (1024, 512))
+    for busy, expected in zip(times.busy_s[kernels.work.has_macs].tolist(), (up, down), strict=True):
+        assert_close(busy, clocks(expected))
+
+
 def test_kernels_that_stream_weights_do_not_pad_rows() -> None:
     padded = single(CALL.format(more=""))
     variant = np.where(padded.has_macs, np.char.add(padded.variant, f" {STREAMED}"), padded.variant)
@@ -141,6 +151,7 @@ def test_an_engine_takes_its_own_kernel_for_wide_weights_and_names_count() -> No
         ("gb200", "bf16", "mxfp4", "vllm_gptossmxfp4moe_flashinfer_trtllm_mxfp4_bf16_trtllmmxfp4expertsmonolithic"),
         ("gb200", "bf16", "int4", "marlin"),
         ("mi300x", "fp8", "fp8_block", "triton"),
+        ("mi300x", "bf16", "int4", "triton"),
     ],
 )
 def test_an_engine_takes_the_kernel_that_was_written_for_its_tensor_cores(

@@ -355,6 +355,12 @@ def test_requests_that_start_together_wait_for_each_others_prompts(tmp_path: Pat
     mean = found["few unstated"].time_to_first_token_s or 0.0
     assert_close((mean - steady) / (few - steady), TOGETHER / fraction)
     assert found["few"].inter_token_latency_s == found["few alone"].inter_token_latency_s
+    # a request takes as long either way: what its first token waits for, its answer does not
+    apart, kept = (found[name] for name in ("few alone", "few unstated"))
+    assert_close(apart.request_latency_s, kept.request_latency_s or 0.0)
+    shorter = (apart.inter_token_latency_s or 0.0) - (kept.inter_token_latency_s or 0.0)
+    assert isinstance(reading.row, ServingRow)
+    assert_close(shorter * ((reading.row.output_tokens or 0.0) - 1.0), mean - steady)
 
 
 @pytest.mark.sample(2)

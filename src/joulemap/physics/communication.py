@@ -17,7 +17,8 @@ of the buffer through the same channels for itself. GPUs use direct kernels for 
 within a host whose devices are all directly connected. Every other all-reduce uses the library. A word of `variant`
 names a specific library.
 
-    R    = B of a switch, a pair, a ring; B (n - 1) / (D - 1) in a mesh of D devices; B host_share over PCIe beyond two
+    R    = B of a switch, a pair, a ring; B (n - 1) / (D - 1) in a mesh of D devices; B peer_share over PCIe between
+           two devices, of which host_share beyond two
     hops = max(1, d n^(1/d) / 4)     all to all in a ring or torus of d dimensions, which forwards others' bytes; else 1
 
 In a training step a collective may reach beyond the devices of a link. Then rings cross hosts over one network card per
@@ -154,9 +155,11 @@ def find_path(hardware: Hardware, devices: int, stride: int = 0) -> Path:
             most=most,
         )
     link = max(able, key=lambda one: (one.connects == "device", one.bandwidth.value))
-    rate, peers = link.bandwidth.value, 1.0
+    is_peer = link.connects == "device"
+    share = 1.0 if is_peer else hardware.coefficient("link_peer_share")
+    rate, peers = link.bandwidth.value * share, 1.0
     ring, domain = rate, _count_devices(link)
-    if link.connects == "host" and devices > 2:
+    if not is_peer and devices > 2:
         ring = rate * hardware.coefficient("link_host_share")
     elif link.topology == "mesh":
         ring, peers = rate * (devices - 1) / (domain - 1), domain - 1
@@ -170,7 +173,7 @@ def find_path(hardware: Hardware, devices: int, stride: int = 0) -> Path:
         peer_rate=rate / peers,
         latency=link.latency.value,
         hops=max(1.0, size * devices ** (1.0 / size) / 4.0) if size else 1.0,
-        is_direct=reaches_all and hardware.architecture == "gpu",
+        is_direct=reaches_all and share == 1.0 and hardware.architecture == "gpu",
         is_in_host=devices <= own,
         near=devices,
     )

@@ -7,7 +7,8 @@
     w, p       bytes of a weight; bytes of an activation
 
     blocks  = h ceil(r / h / b_m) ceil(n / b_n)                          of 16 x 64, 64 x 128 or 128 x 128 outputs
-    step    = max(b_m b_n / (share q), (b_m + b_n) p / (i unit_bytes))   clocks for one of K, weights made wide
+    step    = max(b_m b_n / (share q), (b_m + b_n) p / (i unit_bytes))   clocks for one of K, weights made wide;
+                                                                         share q is at most `packed_macs` in Marlin
     compute = ceil(blocks / U) (K step + tile) / f
     memory  = h n K w / (dram_share rate of a copy) + r (K + write_ratio n) p / rate
     GEMM    = least over blocks of ‖compute, memory‖
@@ -91,6 +92,14 @@ run all of them by FlashInfer's TensorRT-LLM kernels on a B200, and none on an H
 GATES: Final = ("gated", "relu")
 """Gate operations between the two GEMMs of a complete call of experts; their rows count the choices on all devices."""
 
+UNPACKING: Final = "marlin"
+"""Kernel family that dequantizes weights in registers, which limits a unit's MACs as in a single GEMM. It is written
+for NVIDIA's instructions; on other GPUs engines run Triton's kernels (vLLM, `moe_wna16`).
+"""
+
+UNPACKING_UNIT: Final = "SM"
+"""Units that have kernels of this family."""
+
 PASSING: Final = frozenset({"triton", "triton_wide", "triton_mxfp4", "marlin", "trtllm_block"})
 """Kernel families whose gate and sum also process choices of experts on other devices."""
 
@@ -170,7 +179,9 @@ def _name_kernels(kernels: KernelColumns, engine: Engine, names: list[str], form
         narrow = narrow or (stored.startswith("fp8") and is_wide and not reads_shared)
         return f"marlin {stored}" if narrow else stored
 
-    return list(map(name, names, formats))
+    known = map(name, names, formats)
+    has_all = hardware.unit_name == UNPACKING_UNIT
+    return [one if has_all or find_family(one) != UNPACKING else "triton" for one in known]
 
 
 @frozen(kw_only=True, eq=False)
@@ -234,7 +245,10 @@ def _tile(
     count = hit * ceil_divide(rows / hit, tile_m) * ceil_divide(n, tile_n)
     height = np.where(work.is_streamed[mine], np.minimum(tile_m, rows / hit), tile_m)
     supplied = (height + tile_n) * engine.item_bytes / (_number(engine, "unit_bytes", family) * engine.issue_share)
-    step = np.maximum(height * tile_n / (_number(engine, "share", family) * engine.macs_per_clock), supplied)
+    unit_macs = _number(engine, "share", family) * engine.macs_per_clock
+    if family == UNPACKING:
+        unit_macs = np.minimum(unit_macs, engine.value("packed_macs"))
+    step = np.maximum(height * tile_n / unit_macs, supplied)
     clocks = ceil_divide(k, K_BLOCK) * K_BLOCK * step + _number(engine, "tile_clocks", family)
     compute = ceil_divide(count, engine.units) * clocks / engine.clock_hz
     seconds = smooth_max(compute, memory)
