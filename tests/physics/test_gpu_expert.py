@@ -35,8 +35,9 @@ CALL = "experts(rows=32,hidden=1024,inner=512,taken=4,experts=16,routing=balance
         # of four devices: a quarter of each
         (32, 4, 16, 4, "balanced", 32, 4),
         (1, 2, 16, 1, "balanced", 1, 1),
-        # all four of a device are read, of which two are chosen
-        (1, 8, 16, 4, "all", 2, 4),
+        # all four of a device are read, each for 64 rows, or for 128 if 65 or more choose it
+        (1, 8, 16, 4, "all", 256, 4),
+        (130, 8, 16, 4, "all", 512, 4),
         # as a trace has it: n (1 - (1 - k / n)^T)
         (8, 8, 128, 128, "", 64, hit_count(8, 8, 128)),
         (1, 8, 128, 128, "", 8, 8),
