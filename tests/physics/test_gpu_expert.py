@@ -142,6 +142,8 @@ def test_an_engine_takes_its_own_kernel_for_wide_weights_and_names_count() -> No
         ("gb200", "bf16", "mxfp4", "vllm_gptossmxfp4moe_flashinfer_trtllm_mxfp4_bf16_trtllmmxfp4expertsmonolithic"),
         ("gb200", "bf16", "int4", "marlin"),
         ("mi300x", "fp8", "fp8_block", "triton"),
+        ("mi355x", "fp4", "mxfp4", "triton"),
+        ("mi355x", "bf16", "mxfp4", "marlin"),
     ],
 )
 def test_an_engine_takes_the_kernel_that_was_written_for_its_tensor_cores(
