@@ -35,8 +35,9 @@ CALL = "experts(rows=32,hidden=1024,inner=512,taken=4,experts=16,routing=balance
         # of four devices: a quarter of each
         (32, 4, 16, 4, "balanced", 32, 4),
         (1, 2, 16, 1, "balanced", 1, 1),
-        # all four of a device are read, of which two are chosen
-        (1, 8, 16, 4, "all", 2, 4),
+        # all four of a device are read, each for 64 rows, or for 128 if 65 or more choose it
+        (1, 8, 16, 4, "all", 256, 4),
+        (130, 8, 16, 4, "all", 512, 4),
         # as a trace has it: n (1 - (1 - k / n)^T)
         (8, 8, 128, 128, "", 64, hit_count(8, 8, 128)),
         (1, 8, 128, 128, "", 8, 8),
@@ -152,6 +153,8 @@ def test_an_engine_takes_its_own_kernel_for_wide_weights_and_names_count() -> No
         ("gb200", "bf16", "int4", "marlin"),
         ("mi300x", "fp8", "fp8_block", "triton"),
         ("mi300x", "bf16", "int4", "triton"),
+        ("mi355x", "fp4", "mxfp4", "triton"),
+        ("mi355x", "bf16", "mxfp4", "triton"),
     ],
 )
 def test_an_engine_takes_the_kernel_that_was_written_for_its_tensor_cores(

@@ -101,7 +101,7 @@ to this power.
 """
 
 READ_ALL: Final = "all"
-"""Routing of `experts` whose kernel reads the weights of every expert of a device, chosen or not."""
+"""Routing of `experts` whose kernel multiplies full blocks of rows for every expert of a device, chosen or not."""
 
 COLLECTIVES: Final = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send")
 """Collective operations of several devices; `send` involves two of them."""

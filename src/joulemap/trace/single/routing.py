@@ -4,7 +4,7 @@ Each of T tokens takes k of n experts, of which a device holds n / d. Choices ar
 
     independent   of one another, as in the traces of models: `hit_count`
     balanced      each expert is taken as often as any other, and none twice while another is free
-    all           as independent choices, but all n / d experts are read
+    all           as independent choices, but all n / d experts are read, each for full blocks of rows
     power law     the density of the experts' loads falls with a power a of the load, and loads differ by at most a
                   factor R; the device is the one with the largest load
 
@@ -24,6 +24,11 @@ from typing import Final
 from joulemap.domain.operator.name import POWER_LAW, READ_ALL
 from joulemap.trace.formula.product import hit_count
 
+BLOCK: Final = 64
+"""Rows to which those of each expert are filled up if all are read. Source: vLLM, `get_default_config` of fused_moe.py:
+BLOCK_SIZE_M for weights with scales of blocks.
+"""
+
 REACH: Final = 0.8
 """Ratio of the expected largest of d normal numbers (2 <= d <= 64) to its limit sqrt(2 ln d), both in deviations."""
 
@@ -35,7 +40,7 @@ def route(tokens: int, taken: int, experts: int, held: int, routing: str) -> tup
     """
     choices, devices = tokens * taken, experts // held
     if routing == READ_ALL:
-        return max(math.ceil(choices / devices - 1e-9), 1), held
+        return held * BLOCK * math.ceil(choices / experts / BLOCK - 1e-9), held
     if routing.startswith(POWER_LAW):
         share, hit = _skewed(tokens, choices, experts, devices, float(routing.removeprefix(POWER_LAW)))
         own = min(choices / devices * share, choices, tokens * min(taken, held))

@@ -161,7 +161,8 @@ def _name_kernels(kernels: KernelColumns, engine: Engine, names: list[str], form
 
     `formats` contains the weight format of each call, empty for weights as wide as activations. An engine chooses the
     kernel of a call that names none. Its Triton kernels for 16 bits and MXFP4 have another design if tensor cores read
-    shared memory. On older tensor cores, MXFP4 runs on Marlin, and so do fp8 and NVFP4 that they do not multiply.
+    shared memory. On other tensor cores, MXFP4 with wider activations runs on Marlin, and so do fp8 and NVFP4 that they
+    do not multiply.
     """
     hardware = engine.hardware
     has_own, reads_shared = map(decide, find_supply(hardware))
@@ -175,8 +176,8 @@ def _name_kernels(kernels: KernelColumns, engine: Engine, names: list[str], form
             return f"flashinfer_trtllm {stored}{'_bf16' if stored == 'mxfp4' and is_wide else ''}"
         if reads_shared and (stored == "mxfp4" or (not stored and is_wide)):
             return f"oaitriton {stored}"
-        narrow = stored == "mxfp4" or (stored == "nvfp4" and is_wide)
-        narrow = narrow or (stored.startswith("fp8") and is_wide and not reads_shared)
+        narrow = stored == "mxfp4" and kernels.item_bytes >= 1.0
+        narrow = narrow or (is_wide and (stored == "nvfp4" or (stored.startswith("fp8") and not reads_shared)))
         return f"marlin {stored}" if narrow else stored
 
     known = map(name, names, formats)
