@@ -141,6 +141,14 @@ def test_a_layer_takes_all_units_that_a_compiler_gives(batch: int) -> None:
     assert_close(compute_s(found), (batch + 3) * 16 * 3 * 592 / 6 / BUSY_HZ)
 
 
+def test_images_follow_one_another_no_faster_than_over_the_host_link() -> None:
+    # 150,528 bytes of an image at 1 GB/s take 151 us, its layer 9 us
+    chip = fabric()
+    slow = attrs.evolve(chip, coefficients={**chip.coefficients, "host_transfer": number(1e-9, "s")})
+    two = run(slow, "int8", convolution(batch=2))
+    assert_close(1e-15 * two.interval_fs, 2 * (INPUT + OUTPUT) * 1e-9)
+
+
 def test_a_layer_passes_on_so_many_bytes_in_a_clock() -> None:
     # 9 steps of K: 16 x 3 x (9 + 16) / 6 are 400 clocks at half efficiency, 784 x 128 bytes at 16 a clock 6,272
     found = run(fabric(), "int8", columns(nn.Conv2d(1, 128, 3, padding=1, bias=False, device="meta"), image(1, 1, 28)))
