@@ -6,6 +6,8 @@ import pytest
 
 from compare import assert_close
 from joulemap.catalog.sheet import load_shipped
+from joulemap.wing.hub.detector import build_detector
+from models import trace
 
 
 def doubled(width: int) -> float:
@@ -52,3 +54,13 @@ def test_detector_has_published_size(name: str) -> None:
     assert shipped.is_affine
     assert_close(shipped.parameter_count, parameters * 1e6, rel=0.02)
     assert_close(2 * shipped.mac_count, flops * 1e9, rel=0.02)
+
+
+@pytest.mark.parametrize("family", ["yolov8", "yolo11"])
+def test_an_export_decodes_boxes(family: str) -> None:
+    # the mean of 16 bins for each of four sides at 80 x 80 + 40 x 40 + 20 x 20 positions; a box has 4 + 80 numbers
+    shipped = load_shipped()
+    more = shipped[f"{family}n_boxes"].mac_count - shipped[f"{family}n"].mac_count
+    assert more == 8400 * 4 * 16
+    module, image = build_detector(f"{family}n_boxes", {"pixels": 320})
+    assert trace(module.eval(), image).operators[-1].output_shape == (1, 84, 2100)

@@ -190,11 +190,18 @@ def test_boards_of_one_compiler_are_a_group() -> None:
 
 
 @pytest.mark.parametrize(
-    ("runtime", "work", "expected"), [("engine", "model", 0.2), ("fused", "model", 0.0), ("engine", "sort", 0.0)]
+    ("architecture", "runtime", "work", "expected"),
+    [
+        ("cpu", "engine", "model", 0.2),
+        ("gpu", "engine", "model", 0.1),
+        ("npu", "engine", "model", 0.0),
+        ("gpu", "fused", "model", 0.0),
+        ("cpu", "engine", "sort", 0.0),
+    ],
 )
-def test_an_engine_of_a_cpu_is_a_new_source(runtime: str, work: str, expected: float) -> None:
-    scales = fit_scales([attrs.evolve(A, architecture="cpu", work=work, runtime=runtime)])
-    like = Subject(work=work, architecture="cpu", runtime=runtime, precision="fp16", hardware="a")
+def test_an_engine_of_a_processor_is_a_new_source(architecture: str, runtime: str, work: str, expected: float) -> None:
+    scales = fit_scales([attrs.evolve(A, architecture=architecture, work=work, runtime=runtime)])
+    like = Subject(work=work, architecture=architecture, runtime=runtime, precision="fp16", hardware="a")
     found = find_subject_scale(scales, "latency", like)
     assert found is not None
     assert_close(found.half_width, math.hypot(0.2, expected))

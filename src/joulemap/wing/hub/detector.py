@@ -4,14 +4,15 @@
     yolov8n … yolov8x     C2f stages, head without anchors                         640 x 640
     yolo11n … yolo11x     C3k2 stages, attention on the smallest map               640 x 640
     yolov8n_seg, _pose …  the same with masks of objects, or key points of persons
+    yolov8n_boxes, …      YOLOv8 and YOLO11 with the decoding of boxes, as Ultralytics exports them
     yolov5n_320, …        n and s of these at 320 and 512 pixels
     yolox_s … yolox_x     head that separates classes from boxes                   640 x 640
     ssd_mobilenet_v1, v2  six maps, boxes of 90 classes and the background         300 x 300
     mobilenet_v1          the backbone, as a classifier                            224 x 224
 
 A size has a depth factor for the repeats of a stage, a width factor for channels, and a maximum of channels. The
-outputs are the maps of the head: deployments leave the decoding of boxes and non-maximum suppression to the host. The
-SSDs predict with 1x1 convolutions, as the configurations for quantized training do.
+outputs are the maps of the head, because the compilers of most NPUs leave the decoding of boxes to the host, as all do
+non-maximum suppression. The SSDs predict with 1x1 convolutions, as the configurations for quantized training do.
 
 Source: Ultralytics, model descriptions yolov5.yaml, yolov8.yaml and yolo11.yaml; Megvii, YOLOX, exps/default and
 yolox/models; Howard et al., MobileNets, 2017; TensorFlow Object Detection API, ssd_mobilenet_v1_coco and v2.
@@ -44,6 +45,7 @@ POINTS: Final = 51
 
 SEGMENT: Final = "seg"
 POSE: Final = "pose"
+BOXES: Final = "boxes"
 
 DIVISOR: Final = 8
 """Multiple to which numbers of channels are rounded up."""
@@ -255,11 +257,32 @@ class AnchorHead(nn.Module):
         return found if self.masks is None else [*found, self.masks(maps[0])]
 
 
+class BoxDecoder(nn.Module):
+    """Decoding of YOLOv8 and YOLO11: the mean position of each side, boxes in pixels, and a sigmoid for each class.
+
+    Source: ultralytics, nn/modules/head.py, class Detect, and nn/modules/block.py, class DFL.
+    """
+
+    def __init__(self, positions: int) -> None:
+        super().__init__()
+        self.mean = nn.Conv2d(BINS, 1, 1, bias=False)
+        self.anchors, self.strides = (nn.Buffer(torch.empty(count, positions, device="meta")) for count in (2, 1))
+
+    def forward(self, maps: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Return a tensor of shape (batch, 4 + classes, positions) from maps of sides and classes."""
+        sides, kinds = torch.cat([x.flatten(2) for x in maps], 2).split((4 * BINS, CLASSES), 1)
+        near, far = self.mean(sides.unflatten(1, (4, BINS)).transpose(2, 1).softmax(1)).squeeze(1).chunk(2, 1)
+        low, high = self.anchors - near, self.anchors + far
+        boxes = torch.cat(((low + high) / 2, high - low), 1)
+        return torch.cat((boxes * self.strides, kinds.sigmoid()), 1)
+
+
 class SplitHead(nn.Module):
     """Head of YOLOv8 and YOLO11: a branch for boxes and a branch for classes, which is depthwise in YOLO11."""
 
-    def __init__(self, widths: Sequence[int], is_depthwise: bool, task: str, inner: int) -> None:
+    def __init__(self, widths: Sequence[int], is_depthwise: bool, task: str, inner: int, positions: int) -> None:
         super().__init__()
+        self.decoder = BoxDecoder(positions) if task == BOXES else None
         classes = 1 if task == POSE else CLASSES
         box, kind = max(16, widths[0] // 4, 4 * BINS), max(widths[0], min(classes, 100))
         self.boxes = nn.ModuleList(
@@ -289,9 +312,13 @@ class SplitHead(nn.Module):
         return [Convolution(channels, width, 3)]
 
     def forward(self, maps: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Return boxes, classes and task outputs of each map, followed by the mask prototypes if the model segments."""
-        branches = (self.boxes, self.kinds, *([self.more] if len(self.more) else []))
+        """Return boxes, classes and task outputs of each map, followed by the mask prototypes if the model segments; or
+        one tensor of decoded boxes and classes.
+        """
+        branches = (self.boxes, self.kinds, *([self.more] if self.more else []))
         found = [layer(x) for layers in branches for layer, x in zip(layers, maps, strict=True)]
+        if self.decoder is not None:
+            return [self.decoder([torch.cat(pair, 1) for pair in zip(found[:3], found[3:], strict=True)])]
         return found if self.masks is None else [*found, self.masks(maps[0])]
 
 
@@ -365,12 +392,13 @@ class Yolo(nn.Module):
             )
         )
         widths = (w256, w512, w1024)
+        positions = 21 * pixels**2 // 1024  # at 1/8, 1/16 and 1/32 of the image size
         self.head: nn.Module = (
             AnchorHead(widths, task, w256)
             if family == "yolov5"
             else SeparateHead(widths, w256)
             if is_x
-            else SplitHead(widths, is_11, task, w256)
+            else SplitHead(widths, is_11, task, w256, positions)
         )
         self.example_inputs = torch.empty(1, 3, pixels, pixels, device="meta")
 
@@ -538,8 +566,9 @@ class Ssd(nn.Module):
 SMALLER: Final = (320, 512)
 """Further sides of images, in pixels, for which sizes n and s of each YOLO have names of their own."""
 
-TASKS: Final[Mapping[str, Sequence[str]]] = {"yolov5": (SEGMENT,), "yolov8": (SEGMENT, POSE), "yolo11": (SEGMENT, POSE)}
-"""Family -> tasks other than detection for which it has networks."""
+SPLIT: Final = (SEGMENT, POSE, BOXES)
+TASKS: Final[Mapping[str, Sequence[str]]] = {"yolov5": (SEGMENT,), "yolov8": SPLIT, "yolo11": SPLIT}
+"""Family -> tasks other than detection of maps for which it has networks."""
 
 NETWORKS: Final[Mapping[str, Callable[..., nn.Module]]] = {
     **{f"{family}{size}": partial(Yolo, family, size) for family, sizes in SIZES.items() for size in sizes},

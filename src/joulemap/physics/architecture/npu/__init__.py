@@ -38,7 +38,8 @@ batch stays on one stream.
 
 Throughput. In a dataflow fabric that keeps a model resident, a batch enters while others are in the layers. The
 interval between batches is `batch` of the batch + d - 1 intervals in its latency, without a start of a layer. A fabric
-that loads its contexts anew for each batch, and every other chip, starts a batch after the one before.
+that loads its contexts anew for each batch, and every other chip, starts a batch after the one before. Batches of a
+fabric also wait for the transfers of others to and from the host.
 
 Energy. Operands leave the SRAM as max(share x (activations + weights) p, R + weights of further copies) bytes, of which
 noc_share goes over the network, as all results do. A slot of the tensor engines without a MAC is an idle cycle. Source:
@@ -64,7 +65,15 @@ from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.silicon import UnitArea
 from joulemap.physics.run import STAGE
-from joulemap.physics.stream import DIVIDED, SHARED, STREAM_UNITS, count_copies, find_shares, take_fullest
+from joulemap.physics.stream import (
+    DIVIDED,
+    SHARED,
+    STREAM_UNITS,
+    count_copies,
+    find_shares,
+    take_fullest,
+    time_transfers,
+)
 from joulemap.physics.traffic import ceil_divide, dram_bytes
 from joulemap.physics.workload import Booleans, Floats
 from joulemap.system.record import frozen
@@ -209,7 +218,7 @@ class Npu(Indifferent):
                 compute_s=tensor_s * share + vector_s,
                 memory_s=np.where(stays, 0.0, memory),
                 launch_s=np.where(kernels.of_leader(stays), 0.0, launch),
-                shared_s=memory,
+                shared_s=np.maximum(memory, time_transfers(kernels, hardware)),
             )
         slots = tensor_s * share * peak.clock_hz * peak.unit_count * unit_macs
         unit_lanes = self._lanes(kernels.precision, hardware) / peak.unit_count
