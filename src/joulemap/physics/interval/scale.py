@@ -58,8 +58,9 @@ class Subject:
         than CPU and GPU, because their only compiler is the vendor's. SQL may ask about no runtime.
         """
         way = RUNTIME.get(self.runtime)
-        is_vendors = way is not None and way.is_compiled and self.architecture not in ("cpu", "gpu")
-        return DEPLOYED_RUNTIME if is_vendors or (way is not None and way.of_class) else self.runtime
+        if way and (way.of_class or (way.is_compiled and self.architecture not in ("cpu", "gpu"))):
+            return DEPLOYED_RUNTIME
+        return self.runtime
 
 
 def find_least(floors: Iterable[PowerFloor], subject: Subject, level: int) -> float:
