@@ -36,6 +36,7 @@ TABLES: Final = (
     "netspresso",
     "nvidia_dla",
     "openvino",
+    "openvino_encoder",
     "rdk_model_zoo",
     "sophon_demo",
     "tensorrt_bert",

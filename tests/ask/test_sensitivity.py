@@ -28,7 +28,7 @@ from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.constant import Change, Constant, check_value, list_constants
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import EnergyReference
-from joulemap.physics.record.runtime import RUNTIMES, RuntimeName
+from joulemap.physics.record.runtime import MODES, RUNTIME, RuntimeName
 from joulemap.physics.record.spread import BASIS_SPREAD, find_spread
 from joulemap.physics.record.workload import NO_KEY
 from joulemap.physics.timing import ENGINE_PART
@@ -120,10 +120,10 @@ def test_an_elasticity_is_what_setting_the_constant_does(
 @pytest.mark.slow
 def test_the_smallest_part_of_a_batch_counts_where_an_engine_cuts_batches(workspace: Workspace) -> None:
     """Other runtimes run a batch whole, so it is no constant of their runs."""
-    for runtime in RUNTIMES:
-        varied = workspace.sensitivity("resnet18", hardware="l4", precision="int8", batch=64, runtime=runtime.name)
+    for runtime in MODES:
+        varied = workspace.sensitivity("resnet18", hardware="l4", precision="int8", batch=64, runtime=runtime)
         rows = [row for row in varied.rows if row.constant == f"coefficient.{ENGINE_PART}"]
-        assert len(rows) == runtime.is_built, runtime.name
+        assert len(rows) == RUNTIME[runtime].is_built, runtime
         assert all((row.span_fraction or 0.0) > 0.01 for row in rows)
 
 

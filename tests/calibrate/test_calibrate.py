@@ -31,7 +31,7 @@ from joulemap.physics.record.calibration import scale_reference
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.quantity import least_sure
-from joulemap.physics.record.runtime import RUNTIME_NAMES
+from joulemap.physics.record.runtime import MODES
 from joulemap.physics.timing import place
 from joulemap.physics.workload import Floats, WorkloadColumns
 from joulemap.plan.source import Source
@@ -137,7 +137,7 @@ def examples() -> list[str]:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", examples())
-@pytest.mark.parametrize("runtime", RUNTIME_NAMES)
+@pytest.mark.parametrize("runtime", MODES)
 def test_a_stack_gives_what_each_evaluation_gives(
     name: str, runtime: str, workloads: Mapping[tuple[str, int], WorkloadColumns]
 ) -> None:

@@ -24,7 +24,7 @@ from joulemap.catalog.starter import copy_text, minimal_text
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.settings import Settings
 from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.record.runtime import RUNTIME_NAMES
+from joulemap.physics.record.runtime import MODES
 from joulemap.plan.selection import select_hardware
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError
 from sample import thin
@@ -82,7 +82,7 @@ def test_the_smallest_file_of_every_class_runs(architecture: str, tmp_path: Path
     assert check.architecture == architecture
     assert check.defaults
     answered = [trial for trial in check.trials if not trial.reason]
-    assert {trial.runtime for trial in answered} == set(RUNTIME_NAMES)
+    assert {trial.runtime for trial in answered} == set(MODES)
     assert {trial.precision for trial in answered} == set(load_hardware(path).peaks)
     assert all(trial.latency_s and trial.energy_j for trial in answered)
 

@@ -162,6 +162,20 @@ def test_lspci_names_products_and_skips_what_computes_nothing() -> None:
     assert neural == ["Intel Lunar Lake NPU"]
 
 
+@pytest.mark.parametrize(
+    ("accel", "names"),
+    [
+        ("intel_vpu 0x643e 0x04", ("Lunar Lake NPU",)),
+        ("amdxdna 0x17f0 0x11", ("Strix Halo NPU",)),
+        ("amdxdna 0x17f0 0x20", ("Krackan Point NPU",)),
+        ("amdxdna", ("NPU",)),  # a recording without PCI numbers
+        ("habanalabs 0x1020 0x01", ()),
+    ],
+)
+def test_a_neural_unit_is_known_by_its_pci_device(accel: str, names: tuple[str, ...]) -> None:
+    assert read_machine({"system": "Linux", "accel": accel}).neural == names
+
+
 @pytest.mark.parametrize("content", ["{", "[]", '{"lscpu": 1}', '{"other": "text"}'])
 def test_a_file_that_is_no_recording_is_refused(content: str, tmp_path: Path) -> None:
     path = tmp_path / "machine.json"

@@ -14,7 +14,7 @@ from joulemap.physics.outcome import Asked
 from joulemap.physics.pipeline import Evaluator, evaluate_together
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.record.runtime import RUNTIME_NAMES
+from joulemap.physics.record.runtime import MODES
 from models import shipped
 
 CATALOGUE = load_catalogue()
@@ -75,5 +75,5 @@ def test_workloads_that_are_evaluated_together_make_fewer_calls() -> None:
 
 def test_many_evaluations_make_few_calls_each() -> None:
     evaluator = Evaluator(shipped("resnet18"))
-    many = [asked(hardware, "fp16", runtime) for runtime in RUNTIME_NAMES for hardware in GPUS]
+    many = [asked(hardware, "fp16", runtime) for runtime in MODES for hardware in GPUS]
     assert count_calls(lambda: evaluator.evaluate_all(many)) <= 1030 * len(many)

@@ -104,6 +104,24 @@ def test_a_product_with_a_vector_pads_no_rows_and_unpacks_its_codes() -> None:
     assert_close(float(packed.subgraphs.compute_s[0]), 32 * 8 * 1024 / (lanes_per_s * 0.25))
 
 
+def test_a_named_engine_has_its_own_rate_at_a_precision() -> None:
+    """TensorFlow Lite 2.5 multiplies bytes at 0.82 / 1.26 of the rate of 2.18 on a Raspberry Pi 4, and fp32 alike."""
+    board = cpu("raspberry_pi_4b")
+
+    def busy_s(precision: str, runtime: str) -> float:
+        return float(run(board, precision, runtime=runtime).subgraphs.compute_s[0])
+
+    assert_close(busy_s("int8", "tflite@2.5") / busy_s("int8", "tflite"), 1.26 / 0.82)
+    assert_close(busy_s("int8", "engine") / busy_s("int8", "tflite"), 1.26)
+    assert busy_s("fp32", "tflite@2.5") == busy_s("fp32", "tflite") == busy_s("fp32", "engine")
+
+
+def test_an_engine_of_processors_is_refused_elsewhere() -> None:
+    asked = predict("resnet18", ["l4", "raspberry_pi_4b"], precision="int8", runtime="tflite")
+    assert asked.refusal.tolist() == ["l4 does not run tflite, an engine of CPUs", ""]
+    assert asked.refusal_code.tolist() == ["runtime", ""]
+
+
 def test_dot_products_of_bytes_in_instructions_wider_than_their_pipe() -> None:
     # 32 MACs a clock on one pipe of 256 bits: 64 for an instruction of 512 bits
     found = run(chip.cpu(vector_instruction_width=512.0), "int8")

@@ -17,7 +17,7 @@ from joulemap.physics.pipeline import Evaluator, evaluate
 from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import EnergyReference, host_key
-from joulemap.physics.record.runtime import RUNTIME_NAMES
+from joulemap.physics.record.runtime import MODES
 from joulemap.physics.run import RunColumns, RunTotals
 from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.system.errors import UnsupportedError
@@ -75,7 +75,7 @@ def test_macs_are_priced_once_each(hardware: Hardware) -> None:
     assert_close(float(counted), 1_814_073_344 - elsewhere + 0.32 * padding)
 
 
-@pytest.mark.parametrize("runtime", RUNTIME_NAMES)
+@pytest.mark.parametrize("runtime", MODES)
 @pytest.mark.parametrize("hardware", FOUR, ids=lambda one: one.id)
 def test_dram_lines_are_the_bytes_of_the_subgraphs(hardware: Hardware, runtime: str) -> None:
     found = run(works()["resnet18"], hardware, runtime=runtime)

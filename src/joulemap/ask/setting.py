@@ -112,7 +112,7 @@ def compiled(scope: Scope) -> Iterator[Finding]:
         runtime = RUNTIME[scope.outlines[run_id].runtime]
         for name in dict.fromkeys(name_engine(*pair) for pair in pairs):
             values: dict[str, Value] = {"engine": name}
-            if runtime.is_built and is_deployed(name):
+            if runtime.is_built and not runtime.of_class and is_deployed(name):
                 yield Finding(kind="engine", run_id=run_id, values=values)
             elif runtime.is_compiled and is_mixed:
                 yield Finding(kind="deployed" if is_deployed(name) else "compiler", run_id=run_id, values=values)

@@ -44,6 +44,7 @@ from joulemap.physics.stream import (
     overlap_streams,
 )
 from joulemap.physics.workload import IN_PLACE, Floats, Integers, Texts
+from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, vary
 
 ENGINE_PART: Final = "engine_part"
@@ -342,7 +343,13 @@ def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture
 def _place(
     kernels: KernelColumns, step: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]
 ) -> tuple[Placed, Placed]:
-    """Return (placement of one step of each recurrence, placement of all steps); actions are counted on the first."""
+    """Return (placement of one step of each recurrence, placement of all steps); actions are counted on the first.
+
+    Raise UnsupportedError for an inference engine of another class.
+    """
+    if kernels.runtime.of_class not in ("", hardware.architecture):
+        text = f"{hardware.id} does not run {kernels.runtime.name}, an engine of {kernels.runtime.of_class.upper()}s"
+        raise UnsupportedError(text, code="runtime", hardware=hardware.id)
     simple = step.without_dequantization
     one = architecture.place(simple, hardware).hiding(step.feeds)
     linked = add_links(repeat_step(one, simple, hardware), kernels, hardware)

@@ -12,7 +12,7 @@ from joulemap.catalog.sheet import load_shipped
 from joulemap.construct.source import parse_input
 from joulemap.domain.catalogue import DEFAULT_MODE, ShippedWorkload
 from joulemap.domain.settings import BATCHES, Settings
-from joulemap.physics.record.runtime import RUNTIME, RUNTIME_NAMES
+from joulemap.physics.record.runtime import MODES, RUNTIME
 from joulemap.physics.record.weight import keep_narrower
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.model_name import find_batch
@@ -58,11 +58,7 @@ def evaluate_variants(source: Source, plan: Plan) -> Variants:
     the hardware are included. Other hardware is the whole catalogue at default power mode. Raises like `opening_runs`.
     """
     batch, untraced = _evaluate_batches(source, plan)
-    runtimes = (
-        _evolve(plan, runtime=RUNTIME_NAMES)
-        if not all(RUNTIME[one].is_built for one in plan.settings.runtime)
-        else plan
-    )
+    runtimes = _evolve(plan, runtime=MODES) if not all(RUNTIME[one].is_built for one in plan.settings.runtime) else plan
     return Variants(
         batch=batch,
         precision=_evaluate(source, _vary_precision(plan)),

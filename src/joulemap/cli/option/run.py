@@ -22,10 +22,10 @@ from joulemap.cli.panel import GENERAL, OUTPUT, WORKLOAD, HelpPosition
 from joulemap.cli.value import read_batches, read_quantity
 from joulemap.domain.architecture import COMMON_PRECISION
 from joulemap.domain.dimension import ASKED, DECLARED
-from joulemap.domain.label import BOUNDARY_LABEL, RUNTIME_LABEL
+from joulemap.domain.label import BOUNDARY_LABEL
 from joulemap.physics.record.configuration import BOARD, BOUNDARY_NAMES, NO_HOST, SYSTEM
 from joulemap.physics.record.product import DEFAULT, MATMUL_PRECISIONS
-from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, USUAL_RUNTIME
+from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, RUNTIME_NAMES, USUAL_RUNTIME
 from joulemap.system.errors import UsageError
 from joulemap.system.name import join_choices, split_names
 from joulemap.system.record import frozen
@@ -77,7 +77,7 @@ SET_HELP: Final = (
 
 PRECISION_HELP: Final = "Numeric precision: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4."
 PRECISIONS_HELP: Final = "Precisions to try: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4."
-RUNTIME_HELP: Final = f"Execution mode: {join_choices(RUNTIME_LABEL.values())}."
+RUNTIME_HELP: Final = f"Execution mode: {join_choices(RUNTIME_NAMES)}."
 
 TrustRows = Annotated[
     bool,

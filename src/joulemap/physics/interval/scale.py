@@ -54,12 +54,13 @@ class Subject:
 
     @property
     def scored_runtime(self) -> str:
-        """Runtime whose measured errors apply. It is `engine` for fused runs of classes other than CPU and GPU, because
-        their only compiler is the vendor's. SQL may ask about no runtime.
+        """Runtime whose measured errors apply. It is `engine` for named engines, and for fused runs of classes other
+        than CPU and GPU, because their only compiler is the vendor's. SQL may ask about no runtime.
         """
-        is_compiled = self.runtime in RUNTIME and RUNTIME[self.runtime].is_compiled
-        is_vendors = is_compiled and self.architecture not in ("cpu", "gpu")
-        return DEPLOYED_RUNTIME if is_vendors else self.runtime
+        way = RUNTIME.get(self.runtime)
+        if way and (way.of_class or (way.is_compiled and self.architecture not in ("cpu", "gpu"))):
+            return DEPLOYED_RUNTIME
+        return self.runtime
 
 
 def find_least(floors: Iterable[PowerFloor], subject: Subject, level: int) -> float:

@@ -11,7 +11,7 @@ from typing import Final, Literal, get_args
 
 from joulemap.system.record import frozen
 
-RuntimeName = Literal["eager", "graph", "fused", "engine"]
+RuntimeName = Literal["eager", "graph", "fused", "engine", "tflite", "tflite@2.5", "ncnn"]
 
 
 @frozen(kw_only=True)
@@ -27,6 +27,8 @@ class Runtime:
     """True if a compiler merges the operators of a subgraph into one kernel."""
     is_built: bool
     """True if an inference engine builds the kernels ahead of time, for the shapes of the workload."""
+    of_class: str
+    """Class of the hardware that a named inference engine runs on; empty for a way that fits any hardware."""
 
     @property
     def is_compiled(self) -> bool:
@@ -37,10 +39,13 @@ class Runtime:
 RUNTIME: Final[Mapping[str, Runtime]] = {
     one.name: one
     for one in (
-        Runtime(name="eager", launches_each=True, is_captured=False, merges=False, is_built=False),
-        Runtime(name="graph", launches_each=False, is_captured=True, merges=False, is_built=False),
-        Runtime(name="fused", launches_each=False, is_captured=False, merges=True, is_built=False),
-        Runtime(name="engine", launches_each=False, is_captured=False, merges=True, is_built=True),
+        Runtime(name="eager", launches_each=True, is_captured=False, merges=False, is_built=False, of_class=""),
+        Runtime(name="graph", launches_each=False, is_captured=True, merges=False, is_built=False, of_class=""),
+        Runtime(name="fused", launches_each=False, is_captured=False, merges=True, is_built=False, of_class=""),
+        Runtime(name="engine", launches_each=False, is_captured=False, merges=True, is_built=True, of_class=""),
+        Runtime(name="tflite", launches_each=False, is_captured=False, merges=True, is_built=True, of_class="cpu"),
+        Runtime(name="tflite@2.5", launches_each=False, is_captured=False, merges=True, is_built=True, of_class="cpu"),
+        Runtime(name="ncnn", launches_each=False, is_captured=False, merges=True, is_built=True, of_class="cpu"),
     )
 }  # fmt: skip
 """Name -> runtime."""
@@ -49,6 +54,9 @@ RUNTIME_NAMES: Final[tuple[RuntimeName, ...]] = get_args(RuntimeName)
 
 RUNTIMES: Final = tuple(RUNTIME[name] for name in RUNTIME_NAMES)
 """Runtimes in the order of their names; KeyError at import for a name without a record."""
+
+MODES: Final = tuple(one.name for one in RUNTIMES if not one.of_class)
+"""Runtimes that any hardware may have: all but named inference engines."""
 
 USUAL_RUNTIME: Final[RuntimeName] = "fused"
 """Runtime of questions that state none."""

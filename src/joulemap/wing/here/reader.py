@@ -46,6 +46,19 @@ APPLE_FLAGS: Final = frozenset({"asimd", "asimddp", "asimdhp"})
 DISPLAYS: Final = re.compile(r"^\S+ (?:VGA compatible|3D|Display) controller: (.+?)(?: \(rev \w+\))?$", re.MULTILINE)
 NEURAL: Final = re.compile(r"^\S+ (?:Processing accelerators|Signal processing controller): (.*(?:NPU|IPU|Neural).*?)"
                            r"(?: \(rev \w+\))?$", re.MULTILINE | re.IGNORECASE)  # fmt: skip
+NEURAL_UNITS: Final = {
+    "0x7d1d": "Meteor Lake NPU",
+    "0xad1d": "Arrow Lake NPU",
+    "0x643e": "Lunar Lake NPU",
+    "0xb03e": "Panther Lake NPU",
+    "0x1502": "Phoenix NPU",
+    "0x17f0 0x10": "Strix Point NPU",
+    "0x17f0 0x11": "Strix Halo NPU",
+    "0x17f0 0x20": "Krackan Point NPU",
+}
+"""PCI device, with its revision where units share one -> neural unit. Source: Linux, drivers/accel/ivpu/ivpu_drv.h and
+drivers/accel/amdxdna/amdxdna_pci_drv.c.
+"""
 IN_PROCESSOR: Final = re.compile(r"\b(?:with|w/)\s+(Radeon\s+(?:\d+M|\d+S|Vega \d+)\b)", re.IGNORECASE)
 """Pattern of the GPU's name in an AMD processor's name, such as `with Radeon 780M`."""
 
@@ -259,9 +272,10 @@ def parse_memory(text: str, memory: Memory) -> Memory:
 def _read_linux(recording: Recording, system: str) -> Machine:
     graphics, neural = read_lspci(recording.get("lspci", ""))
     graphics = _add_memory(graphics, recording.get("amdgpu", ""))
-    drivers = recording.get("accel", "").split()
-    if not neural and {"amdxdna", "intel_vpu"} & set(drivers):
-        neural = ["NPU"]
+    accel = recording.get("accel", "")
+    named = [name for mark, name in NEURAL_UNITS.items() if mark in accel]
+    if named or (not neural and {"amdxdna", "intel_vpu"} & set(accel.split())):
+        neural = named or ["NPU"]
     memory = read_dmidecode(recording.get("dmidecode", ""))
     if "cim" in recording:  # Linux inside Windows
         outside = _read_windows(recording, system)

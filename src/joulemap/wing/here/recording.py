@@ -92,7 +92,10 @@ def record() -> Recording:
         drivers = sorted(Path("/sys/class/accel").glob("accel*/device/driver"))
         memories = sorted(Path("/sys/class/drm").glob("card*/device/mem_info_vram_total"))
         outputs["amdgpu"] = "\n".join(map(read_text, memories))
-        outputs["accel"] = "\n".join(path.resolve().name for path in drivers)
+        outputs["accel"] = "\n".join(
+            " ".join((path.resolve().name, *(read_text(path.with_name(one)).strip() for one in ("device", "revision"))))
+            for path in drivers
+        )
     return {name: text for name, text in outputs.items() if text.strip()}
 
 

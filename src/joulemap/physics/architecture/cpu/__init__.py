@@ -32,7 +32,8 @@ up to its peak, and its clock rises from that of all cores to that of one:
     gain   = ((1 + q^2.5) / (1 + (q n / U)^2.5))^(1/2.5)
     f      = clock + (clock_boost - clock) (U - n) / (U - 1)
 
-In `engine` a 3 x 3 convolution of stride 1 in lanes takes 1 / winograd_gain of its MACs.
+In engines a 3 x 3 convolution of stride 1 in lanes takes 1 / winograd_gain of its MACs. Arithmetic of a named engine
+takes 1 / engine_rate.NAME_PRECISION of the time of `engine`, or 1 / engine_rate without such a number.
 
 In fp32 lanes gemm_efficiency is multiplied by fp32_share. The rate of a GEMM is that of the core's unit for the
 precision: a matrix unit (the hardware's geometry says so, e.g. AMX), dot products of its vector unit (AVX-512 BF16 and
@@ -358,7 +359,8 @@ class Cpu(Indifferent):
             slower = max(PRECISION_BYTES[LEAST_SOLVER] / wide, 1.0)
             simple = np.where(work.decomposes, simple * slower, simple)
         compute = waves * (np.where(work.has_macs, tile_macs / dense_rate, 0.0) + simple / vector_rate)
-        compute = compute / (gain * clocks)
+        rate = hardware.coefficient("engine_rate", f"{kernels.runtime.name}_{kernels.precision}")
+        compute = compute / (gain * clocks * rate)
         if kernels.precision not in LANE_PRECISIONS:
             elements = np.where(work.of_operation("hardswish"), work.output_element_count, 0.0)
             compute = compute + elements * hardware.coefficient("hardswish_clocks") / peak.clock_hz

@@ -47,7 +47,7 @@ def is_microcontroller(hardware: Hardware) -> bool:
 
 def name_library(runtime: Runtime) -> str:
     """Return the kind of library whose clocks per MAC apply: `engine`, `library` or `reference`."""
-    if runtime.is_built:
+    if runtime.is_built and not runtime.of_class:  # TensorFlow Lite Micro calls the library
         return "engine"
     return "library" if runtime.merges else "reference"
 
