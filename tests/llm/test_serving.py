@@ -366,6 +366,15 @@ def test_the_host_works_beside_devices_and_between_passes() -> None:
     assert together.joules - alone.joules == pytest.approx(waiting, rel=1e-6)
 
 
+@pytest.mark.parametrize("board", ["l4", "l40s", "rtx_4090"])
+def test_passes_that_wait_for_a_host_stay_at_the_power_limit(board: str) -> None:
+    hardware = find_hardware(board)
+    hosted = deploy_decoder(known_decoder("llama-3-8b"), hardware, find_stack("vllm"))
+    passes = Passes.of([1.0, 16.0, 64.0], context=[16.0, 512.0, 512.0], chunk=[256.0, 256.0, 2048.0])
+    cost = hosted.price(passes)
+    assert (cost.joules / cost.seconds).max() <= hardware.tdp.value * 1.001
+
+
 def test_prompts_are_launched_layer_by_layer_and_choosing_takes_energy() -> None:
     hardware = load_catalogue().hardware["b200_sxm"]
     decoder = known_decoder("llama-3-8b")
