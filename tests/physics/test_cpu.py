@@ -10,14 +10,16 @@ import pytest
 import torch
 
 import chip
+from chip import number
 from compare import assert_close
-from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.load import find_hardware, load_catalogue
 from joulemap.physics.change import change_hardware
 from joulemap.physics.pipeline import evaluate
 from joulemap.physics.record.configuration import FLOPS_PER_MAC, PRECISION_BYTES, Configuration
 from joulemap.physics.record.constant import Change, list_constants
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.run import RunColumns
+from joulemap.physics.stream import find_share, join_units
 from joulemap.physics.workload import STREAMED, WorkloadColumns
 from joulemap.prediction import predict
 from joulemap.system.errors import UnsupportedError
@@ -83,6 +85,9 @@ def test_a_gemm_takes_the_core_at_its_peak_times_an_efficiency(hardware: Hardwar
     mode = "matrix" if has_amx else "vector" if lanes else f"dot_{precision}"
     share = hardware.coefficient("fp32_share") if precision == "fp32" else 1.0
     efficiency = hardware.coefficient(f"gemm_efficiency.{mode}") * share
+    if "stream_units" in hardware.geometry:
+        waiting = 1.0 + hardware.coefficient("serial_share") * (hardware.unit_count.value - 1.0)
+        efficiency = efficiency * hardware.coefficient("product_share", precision) / waiting
     rows, outputs = (int(hardware.coefficient(f"tile_{side}", mode)) for side in ("rows", "columns"))
     waves = -(-(1536 // rows * (1024 // outputs)) // peak.unit_count)
     assert found.subgraphs.wave_count.tolist() == [waves]
@@ -299,6 +304,34 @@ def test_busy_cores_share_refills_and_one_core_has_the_highest_clock(busy: int) 
     assert_close(float(found.subgraphs.compute_s[0]), whole * 4 / busy / gain / (1 + 0.2 * (4 - busy) / 3))
     changed = change_hardware(board, [Change.of(list_constants(board)["unit_count"], float(busy))])
     assert run(changed, "int8", runtime="engine").latency_fs == found.latency_fs
+
+
+def test_a_request_of_an_engine_has_some_cores_and_waits_for_one() -> None:
+    """0.8 of the rate of 4 cores, half of it for products, and a tenth of the time of one core on each of the others.
+
+    A stream of 2 cores has all of their rate. Engines without streams have no such shares.
+    """
+    shares = {"request_share": 0.8, "product_share": 0.5, "serial_share": 0.1}
+    plain = chip.cpu()
+    geometry = {**plain.geometry, "stream_units": number(2.0)}
+    own = {name: number(value) for name, value in shares.items()}
+    board = attrs.evolve(plain, geometry=geometry, coefficients={**plain.coefficients, **own})
+
+    def busy_s(hardware: Hardware, runtime: str = "engine") -> float:
+        return float(run(hardware, "fp32", runtime=runtime).subgraphs.compute_s[0])
+
+    assert_close(busy_s(board), busy_s(plain) * 1.3 / (0.8 * 0.5))
+    assert_close(busy_s(find_share(board)), busy_s(plain) * 2 * 1.1 / 0.5)
+    assert busy_s(join_units(board)) == busy_s(plain)
+    assert busy_s(board, "fused") == busy_s(plain, "fused")
+
+
+def test_a_hybrid_processor_leaves_its_efficiency_cores_to_other_requests() -> None:
+    """6 performance cores and 8 others of 0.18 of their rate at int8, 0.36 at fp32; at fp32, 16 beside 8 take part."""
+    board = find_hardware("core_i7_12700h")
+    assert_close(board.coefficient("request_share", "int8"), 6 / (6 + 8 * 0.18), rel=0.01)
+    assert_close(board.coefficient("request_share", "fp32"), 6 / (6 + 8 * 0.36), rel=0.01)
+    assert find_hardware("core_i9_13900k").coefficient("request_share", "fp32") == 1.0
 
 
 def test_a_core_alone_never_exceeds_its_peak() -> None:

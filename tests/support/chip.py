@@ -155,6 +155,9 @@ def cpu(**geometry: float) -> Hardware:
             "refill_ratio": 2.0,
             "fp32_share": 1.0,
             "engine_rate": 1.0,
+            "product_share": 1.0,
+            "request_share": 1.0,
+            "serial_share": 0.0,
             "winograd_gain": 1.75,
         },
     )

@@ -250,14 +250,13 @@ def add_stream(placement: Placed, kernels: KernelColumns, hardware: Hardware) ->
 
 
 def join_units(hardware: Hardware) -> Hardware:
-    """Return the hardware with one copy of the model on all units, and without the program start.
+    """Return the hardware with one copy of the model on all units, without streams and without the program start.
 
     The host is charged for the program start instead.
     """
-    if DIVIDED not in hardware.geometry:
-        return hardware
+    start = {START: vary(hardware.coefficients[START], value=0.0)} if DIVIDED in hardware.geometry else {}
     return vary(
         hardware,
-        geometry={name: one for name, one in hardware.geometry.items() if name != DIVIDED},
-        coefficients={**hardware.coefficients, START: vary(hardware.coefficients[START], value=0.0)},
+        geometry={name: one for name, one in hardware.geometry.items() if name not in (DIVIDED, STREAM_UNITS)},
+        coefficients={**hardware.coefficients, **start},
     )

@@ -35,6 +35,11 @@ up to its peak, and its clock rises from that of all cores to that of one:
 In engines a 3 x 3 convolution of stride 1 in lanes takes 1 / winograd_gain of its MACs. Arithmetic of a named engine
 takes 1 / engine_rate.NAME_PRECISION of the time of `engine`, or 1 / engine_rate without such a number.
 
+Engines with streams give a request that has the whole chip only some of its cores, one of which works while the others
+wait for part of the time (Amdahl's law). Products are linear layers and GEMMs of two activations:
+
+    rate   *= request_share (1 in a stream) x product_share (products) / (1 + serial_share (U - 1))
+
 In fp32 lanes gemm_efficiency is multiplied by fp32_share. The rate of a GEMM is that of the core's unit for the
 precision: a matrix unit (the hardware's geometry says so, e.g. AMX), dot products of its vector unit (AVX-512 BF16 and
 VNNI, SDOT, BFDOT, the MMLA instructions), or plain FMAs. Other work runs at the vector rate, Wd / b x fma_pipe_count x
@@ -76,6 +81,7 @@ from joulemap.physics.record.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.physics.record.hardware import ALL_UNITS, REFILL, Hardware, MemoryLevel
 from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.silicon import UnitArea
+from joulemap.physics.stream import STREAM_UNITS
 from joulemap.physics.traffic import ceil_divide, is_resident, level_bytes, memory_time
 from joulemap.physics.width import LEAST_SOLVER
 from joulemap.physics.workload import Booleans, Floats
@@ -360,6 +366,11 @@ class Cpu(Indifferent):
             simple = np.where(work.decomposes, simple * slower, simple)
         compute = waves * (np.where(work.has_macs, tile_macs / dense_rate, 0.0) + simple / vector_rate)
         rate = hardware.coefficient("engine_rate", f"{kernels.runtime.name}_{kernels.precision}")
+        if kernels.runtime.is_built and STREAM_UNITS in hardware.geometry:
+            is_whole, is_product = units > hardware.geometry[STREAM_UNITS].value, work.of_kind("linear", "matmul")
+            rate *= hardware.coefficient("request_share", kernels.precision) ** is_whole
+            compute = compute / hardware.coefficient("product_share", kernels.precision) ** is_product
+            rate /= 1.0 + hardware.coefficient("serial_share") * (units - 1.0)
         compute = compute / (gain * clocks * rate)
         if kernels.precision not in LANE_PRECISIONS:
             elements = np.where(work.of_operation("hardswish"), work.output_element_count, 0.0)
