@@ -116,7 +116,7 @@ CREATE MACRO unnamed_backend_width(of_architecture, of_vendor, of_engine) AS
 CREATE MACRO serving_scale_of(of_quantity, of_vendor, of_engine, of_hardware) AS (
     SELECT max_by(
         sqrt(pow(s.half_width, 2) + pow(CASE
-            WHEN s.quantity = 'power' THEN 0e0
+            WHEN s.quantity = 'power' THEN 0.15e0
             WHEN s.level < 2 THEN 0.25e0
             WHEN list_contains(string_split(s.chips, ' '), of_hardware) THEN 0.1e0
             ELSE 0.15e0
