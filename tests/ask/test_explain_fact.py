@@ -14,7 +14,7 @@ from joulemap.ask.explain import ExplainAnswer
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Subject, Term
 from joulemap.domain.metric import PART_METRICS, PartMetricName
 from joulemap.physics.record.configuration import Precision
-from joulemap.show.term import describe_difference, list_reasons
+from joulemap.show.term import describe_difference, list_reasons, show_count
 from joulemap.workspace import Workspace
 from sample import thin
 
@@ -91,3 +91,8 @@ def test_what_works_against_a_difference_has_a_line() -> None:
     assert ["takes 20.0 % of the gap back" in line for line in lines] == [False, True]
     small = make_term(name="compute", share=-0.02, prices=STATIC.prices)
     assert len(list_reasons(make_facts(STATIC, small))) == 1
+
+
+@pytest.mark.parametrize(("count", "text"), [(1.0, "1 launch"), (3.0, "3 launches"), (1e-5, "0.00001 launches")])
+def test_a_count_agrees_with_its_noun(count: float, text: str) -> None:
+    assert show_count(Quantity(count, "launch")) == text

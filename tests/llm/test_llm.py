@@ -269,17 +269,38 @@ def test_a_board_computer_runs_llama_cpp_and_its_weights(workspace: Workspace) -
     assert_close(1.0 / (row.between_s or 0.0), 4.55, rel=0.1)
 
 
+def test_only_a_metric_of_both_chips_decides_between_them(workspace: Workspace) -> None:
+    """A chip without a price has no cost, so that the other one cannot be said to cost less."""
+    chips = ("jetson_agx_orin", "l4")
+    answer = workspace.llm(
+        "llama-3.1-8b", hardware=chips, batch=1, weight_precision="int4", serving=Serving(prompt=128)
+    )
+    assert {row.label for row in answer.rows if row.output_usd_per_million is not None} == {"l4"}
+    assert {one.metric for one in answer.facts.of(Choice)[:2]} == {"time_per_token", "decode_energy_per_token"}
+
+
+def test_devices_of_a_model_that_one_cannot_store_hold_all_requests_in_flight(workspace: Workspace) -> None:
+    serving = Serving(prompt=2048, output=16, in_flight=64)
+    few, many = (
+        workspace.llm("llama-3.1-70b", hardware="h100_sxm5", batch=1, serving=attrs.evolve(serving, in_flight=count))
+        for count in (1, 64)
+    )
+    devices = [{row.device_count for row in answer.loads} for answer in (few, many)]
+    assert devices == [{2}, {4}]  # 141 GB of weights; 64 x 2,064 tokens x 328 kB are 43 GB more than 151 GB hold
+
+
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("chips", "asked", "engine", "precision"),
     [
         (("apple_m3_max",), "", "llamacpp", "fp16/q4_k_m"),
         (("apple_m3_max", "raspberry_pi_5"), "", "llamacpp", "fp16/q4_k_m"),
-        (("apple_m3_max", "l4"), "", "", "fp16"),
+        (("apple_m3_max", "l4"), "", "llamacpp", "fp16/q4_k_m"),
+        (("rtx_3090", "apple_m3_max"), "", "llamacpp", "bf16/q4_k_m"),
         (("apple_m3_max",), "vllm", "vllm", "fp16"),
     ],
 )
-def test_apple_gpus_run_llama_cpp_unless_an_engine_is_named(
+def test_chips_beside_an_apple_gpu_run_llama_cpp_unless_an_engine_is_named(
     workspace: Workspace, chips: tuple[str, ...], asked: str, engine: str, precision: str
 ) -> None:
     serving = Serving(prompt=128, engine=asked)

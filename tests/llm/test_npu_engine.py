@@ -117,7 +117,13 @@ def test_a_chip_whose_compiler_does_not_run_the_passes_is_left_out(joulemap: Run
     both = joulemap(*asked, "l4")
     assert both.returncode == 0
     assert "--engine rkllm" in both.stdout
-    for others in (("rk3588_npu", "--engine", "vllm"), ("rk3568_npu", "--engine", "rkllm"), ("rk3568_npu",)):
+    refused: tuple[tuple[str, ...], ...] = (
+        ("rk3588_npu", "--engine", "vllm"),
+        ("rk3568_npu", "--engine", "rkllm"),
+        ("rk3568_npu",),
+        ("ryzen_ai_9_hx_370", "--engine", "fastflowlm"),  # a CPU of a family, on which only its NPU is served
+    )
+    for others in refused:
         alone = joulemap("llm", "llama-3.2-1b", *others, "--batch", "1", "--db", database)
         assert (alone.returncode, alone.stdout) == (ExitCode.UNSUPPORTED, "")
 
@@ -127,3 +133,8 @@ def test_the_only_chip_that_can_be_bought_is_compared_with_one_that_cannot(works
     answer = workspace.llm("llama-3.2-1b", hardware=chips, batch=1, serving=Serving(prompt=128))
     assert {row.hardware_count for row in answer.winners} == {2}
     assert answer.document()
+
+
+def test_a_refused_precision_names_the_engine_that_the_chip_has(workspace: Workspace) -> None:
+    with pytest.raises(UnsupportedError, match="try `--engine hailort_genai`"):
+        workspace.llm("llama-3.2-1b", hardware=("hailo_10h", "hailo_8"), batch=1, serving=Serving(prompt=128))

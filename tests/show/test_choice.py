@@ -10,7 +10,8 @@ import pytest
 
 from joulemap.ask.fact import Choice, Quantity, Subject
 from joulemap.domain.metric import METRIC, Metric, MetricName
-from joulemap.show.choice import describe_choice, name_metric
+from joulemap.show.choice import DEGREES, describe_choice, describe_choices, name_metric
+from joulemap.show.word import read_words
 
 RUNS: Mapping[int, Subject] = {1: Subject(hardware="l4"), 2: Subject(hardware="t4")}
 
@@ -30,3 +31,29 @@ def test_a_declared_metric_needs_no_words_of_its_own(
     told = describe_choice(choose(name), RUNS)
     assert told.startswith(f"{clause} noise")
     assert name not in told
+
+
+@pytest.mark.parametrize("metric", read_words().better)
+def test_words_of_a_wing_say_which_of_both_is_better(metric: str) -> None:
+    better, worse = (
+        read_words().better[metric](ratio=2.0, rival="t4", noun=name_metric(metric), per="token", **DEGREES[is_better])
+        for is_better in (True, False)
+    )
+    assert better != worse
+
+
+def make_tie(metric: str, order: tuple[int, int], tied: tuple[int, ...]) -> Choice:
+    return Choice(runs=order, metric=metric, value=Quantity(3.0), ratio=1.5, ahead=0.9, tied=tied)
+
+
+def test_a_tie_on_cost_leaves_no_cheaper_run() -> None:
+    on_energy = [make_tie("energy", (1, 2), (2,)), make_tie("latency", (1, 2), (2,))]
+    on_cost = [make_tie("time_per_token", (1, 2), (2,)), make_tie("usd_per_million", (1, 2), (2,))]
+    assert "take the cheaper" in describe_choices(on_energy, RUNS)
+    assert "take the cheaper" not in describe_choices(on_cost, RUNS)
+
+
+def test_hardware_that_cannot_be_bought_is_the_subject_of_its_own_clause() -> None:
+    runs = {key: attrs.evolve(run, is_available=False) for key, run in RUNS.items()}
+    told = describe_choices([make_tie("energy", (1, 2), ()), make_tie("latency", (1, 2), (2,))], runs)
+    assert "latency is a tie; " in told and told.endswith("l4 cannot be bought.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import attrs
 import pytest
 
@@ -10,6 +12,7 @@ from joulemap.cli.value import read_as
 from joulemap.domain.computed import described, make_table, take
 from joulemap.domain.settings import Limits
 from joulemap.show.layout import lay
+from joulemap.show.present.text import longest_line, wrap_command
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
@@ -117,3 +120,11 @@ def test_options_are_read_by_their_names_and_units() -> None:
     assert serving.handover_bytes_per_s == 50e9
     with pytest.raises(UsageError, match="--max-power: '15' has no unit"):
         read_as(Limits, DesignOptions(max_power="15"))
+
+
+def test_a_long_command_with_a_comment_is_broken_and_still_runs() -> None:
+    words = [f"--word-{place} value" for place in range(9)]
+    told = wrap_command(f"echo {' '.join(words)}  # a comment", 40)
+    assert longest_line([told]) <= 40
+    run = subprocess.run(["/bin/sh", "-c", told], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == " ".join(words).split()

@@ -80,15 +80,15 @@ def choose_each_batch(
 ) -> tuple[tuple[int, ...], dict[str, tuple[int, ...]]]:
     """Return the batch sizes of a choice among hardware, and id of hardware -> its default batch sizes.
 
-    The mapping is empty if the settings, the inputs or the models fix the batch size, or if all inputs come one at a
-    time: then all hardware runs at the same batch sizes.
+    The mapping is empty if the settings, the inputs or the models fix the batch size, if all inputs come one at a
+    time, or if hardware is named: then all hardware runs at the same batch sizes.
     """
     fixed = choose_batches(models, settings, ALONE if is_single or is_use_case(settings) else ())
     if fixed or settings.inputs:
         return fixed, {}
     asked = apply_scenario(settings).deployment
     each = {entry.id: find_batches(entry.deployment, asked) for entry, _ in selection.pairs}
-    return tuple(sorted({one for sizes in each.values() for one in sizes})), each
+    return tuple(sorted({one for sizes in each.values() for one in sizes})), {} if settings.hardware else each
 
 
 def is_use_case(settings: Settings) -> bool:

@@ -57,4 +57,4 @@ def recommend(
     )
     output.write(answer.document(limit=limit, repeated=output.repeat(run)), answer if check else None)
     if answer.misses_limits:
-        raise UnsupportedError("no configuration meets every limit: the answer names the nearest miss")
+        raise UnsupportedError("no configuration that can be bought meets every limit")

@@ -65,6 +65,7 @@ GOAL: Final = {"latency": "speed", "energy_per_inference": "energy", "edp_per_in
 
 SURE: Final = Template("{clause}[ ({chance} sure)]")
 LEADS: Final = Template("leads on {noun}[ ({chance} sure)]")
+AMONG_BEST: Final = Template("is among the best on {noun}")
 TIED: Final = Template("is statistically tied with {tied} on {noun}[ ({chance} likely best)]")
 ALMOST: Final = Template("matches {rival} on {noun}")
 
@@ -78,7 +79,7 @@ EITHER: Final = Template("{name} or {rival}: a tie on {noun}[ ({chance} for {nam
 ANY: Final = Template("Take {name}: the {best} {noun}, {value}[ ({chance} likely best)]")
 OTHERS: Final = Template("{head}; {names} may be as good[ on {noun}]")
 CHEAPER: Final = Template("{head}; take the cheaper, or measure both")
-PAID: Final = ("cost", "price", "purchase")
+PAID: Final = {"cost", "price", "purchase", "usd_per_million"}
 """Metrics by which a tie leaves no cheaper run."""
 
 SAME: Final = Template("{names} have the same {noun}")
@@ -88,7 +89,7 @@ NOT_SOLD: Final = ", but cannot be bought."
 NONE_SOLD: Final = "; none can be bought."
 UNSOLD: Final = Template("; {name} cannot be bought.")
 """End of a sentence that names further runs behind the one to take."""
-BEYOND: Final = Template("the projected {name} {clause}, but cannot be bought")
+BEYOND: Final = Template("{name} {clause}, but cannot be bought")
 
 
 def fits(line: str) -> bool:
@@ -133,9 +134,9 @@ def describe_choices(
     lines = _list_heads(decision, choices[0], runs)
     if add is not None:
         lines = [*(add(head=line, **more) for line in lines), *lines]
-    is_tie = all(one.is_tied for one in decision.leads)
-    unsold = UNSOLD(name=name_run(runs[taken])) if decision.alike else NOT_SOLD
-    return finish(lines, runs[taken], NONE_SOLD if is_tie else unsold)
+    ties = [one.is_tied for one in decision.leads]
+    unsold = UNSOLD(name=name_run(runs[taken])) if decision.alike or any(ties) else NOT_SOLD
+    return finish(lines, runs[taken], NONE_SOLD if all(ties) else unsold)
 
 
 def _merge_alike(choice: Choice, runs: Mapping[int, Subject]) -> Choice:
@@ -199,7 +200,7 @@ def _list_ties(decision: Decision, choice: Choice, runs: Mapping[int, Subject], 
         head = SAME(names=join_names([name, *names]), noun=join_names(nouns))
     else:
         head = EITHER(name=name, rival=names[0], noun=nouns[0], other=join_names(nouns[1:]), chance=chance)
-    has_cheaper = runs[taken].is_available and choice.metric not in PAID
+    has_cheaper = runs[taken].is_available and PAID.isdisjoint(one.metric for one in decision.leads)
     return [CHEAPER(head=head), head] if has_cheaper else [head]
 
 
@@ -207,7 +208,7 @@ def describe_lead(lead: Lead, rival: str, per: str, *, is_sure: bool = True) -> 
     """Return the clause on a run that is compared with another one by a metric; an empty `rival` is not named."""
     noun = name_metric(lead.metric, per)
     if lead.ratio is None:
-        return LEADS(noun=noun, chance="")
+        return AMONG_BEST(noun=noun)
     if lead.ratio < TIE_RATIO:
         return ALMOST(rival=rival or "it", noun=noun)
     known = METRIC.get(cast("MetricName", lead.metric))

@@ -18,6 +18,8 @@ from joulemap.show.run_name import name_first, name_run
 
 SI_WORDS: Final[Mapping[str, str]] = {"B": "byte", "J": "joule", "s": "second"}
 
+PLURALS: Final[Mapping[str, str]] = {"launch": "launches"}
+
 CLASS_NOTE: Final = Template("{architecture}, {topic}: {text} ({source})")
 
 SMALL: Final = 0.1
@@ -225,7 +227,7 @@ def _describe_side(term: Term, side: int, name: str) -> str:
 
 def _multiply(term: Term, side: int, count: Quantity | None, price: Quantity | None) -> str:
     """Return a count and a price as text; empty without either."""
-    counted = _show_count(count) if count is not None else ""
+    counted = show_count(count) if count is not None else ""
     if counted and term.passes and (passes := term.passes[side]):
         counted = PASSES(count=counted, passes=show_plain(passes))
     if price is None:
@@ -238,7 +240,9 @@ def _multiply(term: Term, side: int, count: Quantity | None, price: Quantity | N
     return priced if is_rate or price.unit in ("W", "") else PER(price=priced)
 
 
-def _show_count(count: Quantity) -> str:
+def show_count(count: Quantity) -> str:
+    """Return a count with its unit, or with its noun in the number that it asks for."""
     if count.unit in SI_WORDS:
         return show_middle(count)
-    return f"{show_quantity(count.value, '').strip()} {count.unit}s"
+    shown = show_quantity(count.value, "").strip() if count.value >= 1.0 else show_plain(count.value)
+    return f"{shown} {count.unit if shown == '1' else PLURALS.get(count.unit, f'{count.unit}s')}"

@@ -115,7 +115,7 @@ class UnknownNameError(JoulemapError):
         if near:
             *first, last = near
             advice = f"did you mean {' or '.join((', '.join(first), last)) if first else last}?"
-        elif candidates and len(candidates) <= 12:
+        elif candidates and len(candidates) <= 16:
             advice = f"known: {', '.join(candidates)}"
         else:
             advice = ""

@@ -97,8 +97,8 @@ def wrap(text: str, width: int | None, indent: str = "") -> str:
     )
 
 
-COMMAND_PART: Final = re.compile(r"""(?:--?\w[\w-]*\ (?!-))?(?:[^\s'"]|'[^']*'|"[^"]*")+""", re.VERBOSE)
-"""Pattern of a word of a command, quoted text included; an option and its value are one."""
+COMMAND_PART: Final = re.compile(r"""\#.*|(?:--?\w[\w-]*\ (?!-))?(?:[^\s'"]|'[^']*'|"[^"]*")+""", re.VERBOSE)
+"""Pattern of a word of a command, quoted text included; an option and its value are one, and so is a comment."""
 
 
 def wrap_command(text: str, width: int | None) -> str:
@@ -106,7 +106,7 @@ def wrap_command(text: str, width: int | None) -> str:
     backslash. A longer word stays whole, and so does a command with unmatched quotes.
     """
     parts = COMMAND_PART.findall(text)
-    if width is None or len(text) <= width or " ".join(parts) != text:
+    if width is None or len(text) <= width or " ".join(parts).split() != text.split():
         return text
     lines = [parts.pop(0)]
     while parts:

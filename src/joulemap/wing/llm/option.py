@@ -69,7 +69,7 @@ class ServerOptions:
         "",
         "Serving engine, e.g. vllm, vllm@2024, sglang, trtllm, llamacpp or hf.",
         metavar="NAME",
-        shown=f"{ENGINE}; llamacpp for GGUF, or on local CPUs and Apple GPUs only",
+        shown=f"{ENGINE}; llamacpp for GGUF, or with a local CPU or Apple GPU",
         complete=complete_engines,
     )
     devices: str = option("", DEVICES_HELP, metavar="N,...", shown="best number, up to a node")

@@ -107,9 +107,9 @@ def find_facts(
 def _choose(winners: Iterable[ServedWinner], served: Mapping[int, ServedRow]) -> Iterator[Choice]:
     """Yield the best hardware by each goal at its best batch, then the other hardware by rank.
 
-    A goal without a value of the best by the first goal, such as a cost without its price, decides nothing.
+    A goal without a value of the first two by the first goal, such as a cost without its price, decides nothing.
     """
-    leader = ""
+    leaders: set[str] = set()
     known = {row.goal: row for row in winners}
     keys = {(row.label, row.batch): key for key, row in served.items()}
     for goal, metric in GOALS.items():
@@ -120,8 +120,8 @@ def _choose(winners: Iterable[ServedWinner], served: Mapping[int, ServedRow]) ->
         for key, row in served.items():
             if (value := getattr(row, field)) is not None:
                 best[row.label] = min(best.get(row.label, (value, key)), (value, key))
-        leader = leader or winner.label
-        if leader not in best:
+        leaders = leaders or {winner.label, winner.runner_up or winner.label}
+        if not leaders <= best.keys():
             continue
         first = keys[winner.label, winner.batch]
         rival = [best[winner.runner_up][1]] if winner.runner_up in best else []

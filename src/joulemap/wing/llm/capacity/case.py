@@ -183,9 +183,16 @@ def list_cases(question: Question, plan: Plan, targets: Targets) -> list[Case]:
     for run in sorted(runs, key=lambda one: order.index(one.target)):
         target = targets[run.target.digest]
         asked = question.serving.devices or question.divide(run.hardware)
-        asked = asked or (_count_devices(question, run, target, batches[0]) or 1,)
+        asked = asked or (_choose_devices(question, run, target, batches),)
         cases += [_judge(question, run, target, devices, batch) for devices in asked for batch in batches]
     return cases
+
+
+def _choose_devices(question: Question, run: PlannedRun, target: Hardware, batches: Sequence[int]) -> int:
+    """Return the fewest devices that store the first batch or, if that takes several, all batches and requests."""
+    least = _count_devices(question, run, target, batches[0]) or 1
+    most = max(*batches, question.serving.in_flight or 1)
+    return (_count_devices(question, run, target, most) if least > 1 else None) or least
 
 
 def _count_devices(question: Question, run: PlannedRun, target: Hardware, batch: int) -> int | None:
@@ -224,14 +231,13 @@ def _judge(
     if vendors and target.vendor not in vendors and target.vendor in _list_catalogued():
         return _refuse(case, FOREIGN(hardware=target.id, engine=question.stack.label, vendors=vendors))
     chips = question.stack.chips
-    if chips and target.id not in chips and target.id in known_hardware():
+    if chips and target.id not in chips and target.id in known_hardware([target.id]):
         return _refuse(case, OTHER_CHIPS(hardware=target.id, engine=question.stack.label, chips=chips))
     precision = run.point["precision"]
     if precision not in target.peaks:
         given = {"hardware": target.id, "precision": precision}
-        return _refuse(
-            case, NO_PRECISION(**given, precisions=()), NO_PRECISION(**given, precisions=tuple(target.peaks))
-        )
+        whole = NO_PRECISION(**given, precisions=tuple(target.peaks), engine=_find_own_engine(target))
+        return _refuse(case, NO_PRECISION(**given, precisions=(), engine=""), whole)
     try:
         check_links(
             target,
@@ -250,9 +256,7 @@ def _judge(
         try:
             deployment.price(Passes.of(1.0))
         except UnsupportedError as error:  # the compiler does not run every operator of a pass
-            own = (one for one in map(find_engine, stack_names()) if one.compiles_all and target.id in one.chips)
-            engine = next((one.name for one in own), "")
-            return _refuse(case, str(error), UNCOMPILED(error=error, engine=engine))
+            return _refuse(case, str(error), UNCOMPILED(error=error, engine=_find_own_engine(target)))
     room = Room(deployment=deployment, draft=question.draft(deployment).deployment)
     most = question.count_sequences(room)
     fits = most >= batch
@@ -262,6 +266,12 @@ def _judge(
     needed = _count_devices(question, run, target, batch)
     case = attrs.evolve(case, needed=None if needed is None else needed * question.beside)
     return _refuse(case, _state_shortage(case, fitting=""), describe_shortage(case))
+
+
+def _find_own_engine(target: Hardware) -> str:
+    """Return the engine that brings kernels of its own for a chip; empty if none does."""
+    own = (one for one in map(find_engine, stack_names()) if one.compiles_all and target.id in one.chips)
+    return next((one.name for one in own), "")
 
 
 def _refuse(case: Case, reason: str, whole: str = "") -> Case:

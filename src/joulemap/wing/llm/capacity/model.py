@@ -136,10 +136,10 @@ class ServedModel:
     def choose_engine(self, decoder: Decoder) -> Self:
         """Return the model with the default engine and weights, where none are given.
 
-        GGUF files run on llama.cpp, and so do models in a format of such files alone. So do other models on CPUs
-        outside data centers and on GPUs of laptops and of Apple, with `LOCAL_WEIGHTS`. NPUs outside data centers run
-        the engine of their vendor, if no other chips are asked for. An engine that is given and is the default one has
-        its weights, too.
+        GGUF files run on llama.cpp, and so do models in a format of such files alone. So do other models, with
+        `LOCAL_WEIGHTS`, if one chip is a CPU outside data centers or a GPU of a laptop or of Apple, which other engines
+        do not serve. NPUs outside data centers run the engine of their vendor, if no other chips are asked for. An
+        engine that is given and is the default one has its weights, too.
         """
         settings, serving = self.settings, self.serving
         if serving.prefill_on:
@@ -150,7 +150,7 @@ class ServedModel:
         if is_choice(settings) and find_mixed(settings) is None:
             entries = [entry for entry, _ in select_hardware(settings).pairs]
             others = [entry for entry in entries if not _is_edge_npu(entry)]
-            engine = LOCAL_ENGINE if others and all(map(_is_local, others)) else _find_npu_engine(entries)
+            engine = LOCAL_ENGINE if any(map(_is_local, others)) else _find_npu_engine(entries)
         if serving.engine and find_engine(serving.engine).name != engine:
             return self
         if not engine:

@@ -180,13 +180,13 @@ def check_devices(
         raise UsageError(f"{decoder.name}: {len(decoder.layers)} layers are too few for {pipeline_devices} stages")
     if pipeline_devices > 1 and decoder.shares_caches:
         raise UsageError(f"{decoder.name}: layers use the state of others, so they cannot be divided into stages")
+    if expert_devices > 1 and not decoder.is_routed:
+        raise UsageError(f"{decoder.name} has no experts: leave out --expert-devices")
     world = devices * data_devices
     if world % expert_devices:
         raise UsageError(
-            f"{decoder.name}: expert_devices is {expert_devices}, expected a divisor of all devices, {world}"
+            f"{decoder.name}: --expert-devices is {expert_devices}, expected a divisor of all devices, {world}"
         )
-    if expert_devices > 1 and not decoder.is_routed:
-        raise UsageError(f"{decoder.name} has no experts: leave out expert_devices")
     for layer in dict.fromkeys(decoder.layers):
         network = layer.network
         for mixer in layer.mixers:

@@ -69,9 +69,8 @@ def describe_answer(facts: Facts) -> str:
     """Return the decision among chips by energy per token and TPOT, or the values of the only chip."""
     batches = {one.runs[0]: round(one.values["batch"].value) for one in facts.of(Entry)}
     if choices := facts.of(Choice):
-        winners = [facts.runs[one.runs[0]].hardware for one in choices[:2] if one.metric in (choices[0].metric, COST)]
         fast, cheap = (batches[one.runs[0]] for one in (choices * 2)[:2])
-        is_told = len(set(batches.values())) > 1 and winners == winners[:1] * 2
+        is_told = fast != cheap and COST in [one.metric for one in choices[:2]]
         return describe_choices(choices[:2], facts.runs, AT_BATCHES if is_told else None, fast=fast, cheap=cheap)
     entries = facts.of(Entry)
     most = max(entries, key=lambda one: one.values["tokens_per_s"].value)

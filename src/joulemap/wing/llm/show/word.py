@@ -15,7 +15,7 @@ INSTEAD: Final = Template(
 
 FOREIGN: Final = Template("{hardware}: {engine} runs only on chips of {vendors:and}")
 OTHER_CHIPS: Final = Template("{hardware}: {engine} runs only on {chips:and}")
-NO_PRECISION: Final = Template("{hardware} has no {precision}[ (it has {precisions:list})]")
+NO_PRECISION: Final = Template("{hardware} has no {precision}[ (it has {precisions:list})][; try `--engine {engine}`]")
 NO_METHOD: Final = Template(
     "{engine} does not run {weights} weights[ ({method})]; it runs {methods:and}, and plain formats such as int4"
 )
@@ -41,7 +41,7 @@ WORDS: Final = Words(
             "{chips} holds at most {tokens:#} tokens per sequence at this batch; the model's context is {most:#}"
         ),
         "divided": Template(
-            "{chips}: {precision} weights of {weights} need {device_count} devices"
+            "{chips}: {precision} weights of {weights} with their cache need {device_count} devices"
             "[, which take turns, because {engine} gives each its own layers]"
         ),
         "excluded": Template("percentiles of {chips} exclude {count:n request} too long for the context or the memory"),
@@ -68,11 +68,11 @@ WORDS: Final = Words(
         "energy_per_million": "energy",
     },
     better={
-        "decode_energy_per_token": Template("uses {ratio:x} less decode energy per token[ than {rival}]"),
-        "energy_per_token": Template("uses {ratio:x} less energy per token[ than {rival}]"),
-        "time_per_token": Template("has {ratio:x} lower TPOT[ than {rival}]"),
-        "first_token": Template("has {ratio:x} lower TTFT[ than {rival}]"),
-        "first_token_p99": Template("has {ratio:x} lower p99 TTFT[ than {rival}]"),
-        "usd_per_million": Template("costs {ratio:x} less[ than {rival}]"),
+        "decode_energy_per_token": Template("uses {ratio:x} {less} decode energy per token[ than {rival}]"),
+        "energy_per_token": Template("uses {ratio:x} {less} energy per token[ than {rival}]"),
+        "time_per_token": Template("has {ratio:x} {lower} TPOT[ than {rival}]"),
+        "first_token": Template("has {ratio:x} {lower} TTFT[ than {rival}]"),
+        "first_token_p99": Template("has {ratio:x} {lower} p99 TTFT[ than {rival}]"),
+        "usd_per_million": Template("costs {ratio:x} {less}[ than {rival}]"),
     },
 )

@@ -12,5 +12,5 @@ WORDS: Final = Words(
         "unexamined": Template("a {form} that was not examined could save at most {share:%} against {chips}"),
     },
     nouns={"throughput": "throughput"},
-    better={"throughput": Template("has {ratio:x} the throughput[ of {rival}]")},
+    better={"throughput": Template("has {ratio:x} {more} throughput[ than {rival}]")},
 )

@@ -13,7 +13,7 @@ WORDS: Final = Words(
     },
     nouns={"training_speed": "training speed", "energy_per_sample": "energy per sample"},
     better={
-        "training_speed": Template("trains {ratio:x} faster[ than {rival}]"),
-        "energy_per_sample": Template("uses {ratio:x} less energy per sample[ than {rival}]"),
+        "training_speed": Template("trains {ratio:x} {faster}[ than {rival}]"),
+        "energy_per_sample": Template("uses {ratio:x} {less} energy per sample[ than {rival}]"),
     },
 )
