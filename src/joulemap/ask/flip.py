@@ -279,7 +279,7 @@ class FlipAnswer(ConstantAnswer):
     @property
     def winner(self) -> str:
         """Better side, `A` or `B`."""
-        return "AB"[list(self.facts.runs).index(self.choice.runs[0])]
+        return "AB"[list(self.facts.runs).index(self.choice.run)]
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats, including the winner and the ratio."""

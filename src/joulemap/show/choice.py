@@ -109,12 +109,12 @@ def describe_answer(facts: Facts) -> str:
     """Return the first line: the decision, or the values of the only run."""
     choices = facts.of(Choice)
     if choices:
-        is_sold = facts.runs[choices[0].runs[0]].is_available
-        alike = [one for one in choices if facts.runs[one.runs[0]].is_available == is_sold]
+        is_sold = facts.runs[choices[0].run].is_available
+        alike = [one for one in choices if facts.runs[one.run].is_available == is_sold]
         return describe_choices(alike, facts.runs)
     entry = facts.of(Entry)[0]
     shown = {name: show_middle(entry.values[name]) for name in ("energy", "latency")}
-    run = facts.runs[entry.runs[0]]
+    run = facts.runs[entry.run]
     refused = {chip for one in facts.of(Refusal) if one.runs for chip in one.hardware} - {run.hardware}
     return ONLY(name=name_run(run), refused=len(refused) or None, **shown) + "."
 
@@ -163,7 +163,7 @@ def _list_heads(decision: Decision, choice: Choice, runs: Mapping[int, Subject])
     form = TRADE if decision.is_trade else TAKE if runs[taken].is_available else BEST
     if leads[0].is_tied and form is TAKE:
         form = AMONG_SAME if leads[0].ratio == 1.0 else AMONG
-        given |= {"best": name_run(runs[choice.runs[0]]), "chance": show_chance(choice.probability)}
+        given |= {"best": name_run(runs[choice.run]), "chance": show_chance(choice.probability)}
     elif decision.is_trade:
         given |= {"noun": goals[0], "other": goals[1]}
     tie, same = ([noun for one, noun in zip(leads, nouns, strict=True) if one.is_tied and (one.ratio == 1.0) == is_same]
@@ -187,8 +187,8 @@ def _count(names: Sequence[str]) -> str:
 
 def _list_ties(decision: Decision, choice: Choice, runs: Mapping[int, Subject], nouns: Sequence[str]) -> list[str]:
     """Return the words on a tie by every metric, first with what to do about it if a cheaper run can be bought."""
-    taken, names = decision.runs[0], name_all(runs, decision.alike)
-    name, is_first = name_run(runs[taken]), choice.runs[0] == taken
+    taken, names = decision.run, name_all(runs, decision.alike)
+    name, is_first = name_run(runs[taken]), choice.run == taken
     chance = show_chance(choice.probability if is_first else None)
     if len(names) > 1 and any(one.ratio != 1.0 for one in decision.leads):
         known = METRIC.get(cast("MetricName", choice.metric))
@@ -221,7 +221,7 @@ def describe_best(facts: Facts, add: Template | None = None, **more: Any) -> str
     """Return the line on the first choice, or on the only run; see `describe_choices`."""
     choice = facts.of(Choice)[0]
     if len(choice.runs) < 2:
-        return describe_alone(facts, choice.runs[0])
+        return describe_alone(facts, choice.run)
     return describe_choices([choice], facts.runs, add, **more)
 
 
@@ -262,12 +262,12 @@ def describe_alone(facts: Facts, run_id: int) -> str:
 def describe_beyond(facts: Facts) -> list[str]:
     """Return a line on hardware that cannot be bought and would win; empty without any."""
     runs = facts.runs
-    is_sold = any(runs[one.runs[0]].is_available for one in facts.of(Choice)[:1])
+    is_sold = any(runs[one.run].is_available for one in facts.of(Choice)[:1])
     beyond = [
         one
         for one in facts.of(Choice)[1:]
         if is_sold
-        and not runs[one.runs[0]].is_available
-        and (runs[one.runs[0]].is_named or not (one.tied or is_tied(one.probability)))
+        and not runs[one.run].is_available
+        and (runs[one.run].is_named or not (one.tied or is_tied(one.probability)))
     ]
     return [BEYOND(name=name_first(runs, one), clause=describe_choice(one, runs)) for one in beyond[:1]]

@@ -190,7 +190,7 @@ def draw_ranges(facts: Facts, metric: str, ids: Iterable[int | None], after: str
     """Return a picture of the intervals of a metric of runs; `after` is the heading before it, `more` sets fields."""
     from joulemap.show.present.picture import Picture, make_intervals
 
-    values = {one.runs[0]: one.values[metric] for one in facts.of(Entry)}
+    values = {one.run: one.values[metric] for one in facts.of(Entry)}
     ends = [values.get(run_id or 0) for run_id in ids]
     marks = make_intervals([(one.value, one.half_width) if one is not None else (None, None) for one in ends])
     return Picture(kind="interval", after=after, rows=marks, **more)

@@ -139,7 +139,7 @@ class FleetAnswer(RunAnswer):
     @property
     def costed(self) -> Table[FleetRow]:
         """Fleets of `best`, and those that a further choice names."""
-        further = [one.runs[0] for one in self.facts.of(Choice) if one.metric == LEAST_ENERGY]
+        further = [one.run for one in self.facts.of(Choice) if one.metric == LEAST_ENERGY]
         named = {id(row) for row in (*self.best, *(self.rows[key - 1] for key in further))}
         return self.rows.with_rows(row for row in self.ok if id(row) in named)
 
@@ -158,7 +158,7 @@ class FleetAnswer(RunAnswer):
     def joined(self) -> str:
         """Table with the fleet of two kinds of hardware that the first line names; empty for one kind."""
         first = next(iter(self.facts.of(Choice)), None)
-        position = 0 if first is None else first.runs[0] - len(self.rows)
+        position = 0 if first is None else first.run - len(self.rows)
         return "" if position < 1 else "mixtures" if position <= len(self.mixtures) else "pairs"
 
 

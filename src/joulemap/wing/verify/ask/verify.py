@@ -158,7 +158,7 @@ def _find_furthest(scores: Sequence[Score]) -> Finding:
     outside = [one for one in scores if one.is_inside is False]
     furthest = max(outside, key=lambda one: abs(math.log(one.measured.value / one.predicted.value)))
     ratio = furthest.measured.value / furthest.predicted.value
-    return Finding(kind="unexplained", run_id=furthest.runs[0], values={"quantity": furthest.metric, "ratio": ratio})
+    return Finding(kind="unexplained", run_id=furthest.run, values={"quantity": furthest.metric, "ratio": ratio})
 
 
 def verify(
