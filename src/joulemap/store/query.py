@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 import duckdb
 
 from joulemap.domain.settings import Bounds
-from joulemap.domain.table import HARDWARE_COLUMNS, Table
+from joulemap.domain.table import HARDWARE_COLUMNS, Row as AnyRow, Table
 from joulemap.physics.record.configuration import BOARD
 from joulemap.physics.record.product import DEFAULT
 from joulemap.store import literal
@@ -36,9 +36,6 @@ from joulemap.store.statement import (
 from joulemap.store.surface import begin_cursor
 from joulemap.system.errors import SqlError, UnknownNameError, UsageError
 from joulemap.system.number import read_real, read_whole
-
-if TYPE_CHECKING:
-    from joulemap.domain.table import Row as AnyRow
 
 Row = TypeVar("Row", bound="AnyRow")
 Made = TypeVar("Made")
@@ -269,11 +266,6 @@ def _check_names(query: Query, names: Sequence[str]) -> None:
 def start(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Callable[[], Table[Row]]:
     """Start `fetch` in the background. Return a function that waits for its result."""
     return begin_beside(connection, lambda cursor: fetch(cursor, record, **given))
-
-
-def start_none(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Callable[[], Table[Row]]:
-    """Return a function that returns an empty result, as `fetch_none` does."""
-    return lambda: fetch_none(connection, record, **given)
 
 
 RUN_PARAMETERS: Final = ("run_id", "run_ids", "run_a", "run_b")
