@@ -8,7 +8,5 @@ from joulemap.system import make_lookup
 
 if TYPE_CHECKING:
     from joulemap.generated.records import *
-
-    __all__: list[str]
 else:
     __getattr__, __dir__ = make_lookup(__name__, "joulemap.generated.records")
