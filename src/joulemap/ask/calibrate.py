@@ -21,7 +21,7 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
 from joulemap.generated.calibration import CalibrationErrorRow, FittedNumber, StoredCalibration
-from joulemap.physics.record.calibration import is_pace
+from joulemap.physics.record.calibration import Calibration, FittedValue, is_pace
 from joulemap.physics.record.configuration import PRECISION_BYTES, name_precision
 from joulemap.plan.anchor import anchor_hardware
 from joulemap.plan.calibration import GIVEN, use_calibration
@@ -36,7 +36,6 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.measurement import Measurement
-    from joulemap.physics.record.calibration import Calibration, FittedValue
     from joulemap.physics.record.hardware import Hardware
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from joulemap.ask.answer import Answer, fetch_tables
 from joulemap.catalog.digest import expand_paths, is_hardware_path
-from joulemap.domain.catalogue import DEFAULT_MODE
+from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
 from joulemap.domain.computed import make_table
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import check_name, name_boundary
@@ -198,7 +198,6 @@ def load_named(name: str) -> tuple[Hardware, str]:
     Raises UnknownNameError, UsageError or CatalogueError.
     """
     from joulemap.catalog.load import find_hardware, load_files
-    from joulemap.domain.catalogue import HardwareEntry
 
     ref = HardwareRef.read(name)
     label = ref.label

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import attrs
 
 from joulemap.ask.answer import Answer, describe_findings
-from joulemap.ask.hardware_file import LONGEST_TRIAL_S
+from joulemap.ask.hardware_file import LONGEST_TRIAL_S, choose_trial_models, read_trial_workloads
 from joulemap.domain.computed import described, make_table
 from joulemap.domain.table import Table
 from joulemap.system.errors import JoulemapError, UnknownNameError, UnsupportedError
@@ -243,7 +243,6 @@ def list_odd(hardware: Hardware) -> list[Fault]:
 
 def _check_plausible(hardware: Hardware) -> Iterator[Fault]:
     """Yield the numbers of a chip that are probably in a wrong unit."""
-    from joulemap.ask.hardware_file import choose_trial_models, read_trial_workloads
     from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
     from joulemap.plan.budget import bind_alone
 
@@ -287,7 +286,6 @@ def _check_runs(source: Source, supplied: Supplied, refused: dict[str, str]) -> 
     Adds to `refused` the chips on which no trial model runs, with a reason.
     """
     from joulemap.ask.database import check
-    from joulemap.ask.hardware_file import choose_trial_models
     from joulemap.ask.sanity import COPY, PRODUCT
     from joulemap.domain.settings import Settings
     from joulemap.generated.hardware import Probe
@@ -332,7 +330,6 @@ def _check_monotone(hardware: Hardware) -> Iterator[Fault]:
 
     Runs that the power limit slows are not compared: a faster memory or clock leaves less power to the units.
     """
-    from joulemap.ask.hardware_file import choose_trial_models, read_trial_workloads
     from joulemap.domain.catalogue import DEFAULT_MODE
     from joulemap.physics.change import change_hardware
     from joulemap.physics.record.constant import Change, list_constants

@@ -14,7 +14,7 @@ from joulemap.ask.refusal import find_left_out, find_refused
 from joulemap.domain.assumed import AssumedEnergy
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
-from joulemap.domain.table import group
+from joulemap.domain.table import Table, group
 from joulemap.physics.record.configuration import BOUNDARY, NO_HOST
 from joulemap.physics.record.weight import label_precision
 from joulemap.plan.run import Plan, plan_runs
@@ -28,7 +28,6 @@ from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.table import Table
     from joulemap.generated.calibration import StoredCalibration
     from joulemap.generated.model import Caveat
     from joulemap.generated.run import Fallback, Omitted

@@ -31,7 +31,7 @@ from joulemap.generated.validate import EnergyEvidence, OperatorScore, Predictio
 from joulemap.physics.record.configuration import BOARD, BOUNDARY_NAMES, SYSTEM, BoundaryName, Precision, name_precision
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_catalogue
-from joulemap.plan.estimate import ensure_estimates
+from joulemap.plan.estimate import SizedOperator, ensure_estimates
 from joulemap.plan.reader import reading
 from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.source import Source
@@ -53,7 +53,6 @@ from joulemap.system.wing import find_parts
 if TYPE_CHECKING:
     from joulemap.physics.record.calibration import Calibration
     from joulemap.physics.record.hardware import Hardware
-    from joulemap.plan.estimate import SizedOperator
     from joulemap.store.connection import Connection
 
 

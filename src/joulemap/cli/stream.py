@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 from joulemap.cli.command import option
 from joulemap.cli.interrupt import raise_if_interrupted
 from joulemap.cli.output import DRAWN, PARQUET, OutputOptions, emit, emit_pieces, make_head
-from joulemap.cli.voice import voice
+from joulemap.cli.voice import voice, write_message
 from joulemap.system.draft import discard
 from joulemap.system.errors import ExitCode, SqlError
 from joulemap.system.file import write_file
@@ -113,7 +113,6 @@ def each_in_time(items: Iterator[One], bounds: Bounds) -> Iterator[One]:
 
 
 def _end(bounds: Bounds) -> NoReturn:
-    from joulemap.cli.voice import write_message
     from joulemap.store.bound import describe_time_limit
 
     discard()

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from joulemap.physics.record.constant import UNATTRIBUTED
+from joulemap.physics.record.constant import UNATTRIBUTED, Constant
 
 if TYPE_CHECKING:
     from joulemap.physics.record.address import Address
-    from joulemap.physics.record.constant import Constant
 
 NAMES: Final[Mapping[str, str]] = {
     "unit_count": "number of units",

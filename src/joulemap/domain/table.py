@@ -98,7 +98,7 @@ class Table(Generic[AnyRow]):
     columns: tuple[Column, ...]
     rows: tuple[AnyRow, ...]
     sql: str = ""
-    parameters: Mapping[str, Any] = attrs.field(factory=dict)
+    parameters: Mapping[str, Any] = {}
     projected: frozenset[str] = frozenset()
     """Hardware in the rows that can be neither bought nor rented; tables mark it with `~`."""
     notes: tuple[str, ...] = ()

@@ -62,9 +62,9 @@ class Plan:
     selection: Selection
     settings: Settings
     calibration: CalibrationUse
-    changes: Mapping[tuple[HardwareEntry, str], tuple[Change, ...]] = attrs.field(factory=dict)
+    changes: Mapping[tuple[HardwareEntry, str], tuple[Change, ...]] = {}
     """(hardware, power mode) -> constants that the question sets."""
-    batches: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict)
+    batches: Mapping[str, tuple[int, ...]] = {}
     """Id of hardware -> the batch sizes at which it runs; hardware that is not listed runs every model of the plan."""
     _targets: dict[tuple[HardwareEntry, str, MatmulPrecision], Target] = attrs.field(
         factory=dict, init=False, eq=False, repr=False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.ask.fact import Entry, Facts
-from joulemap.domain.table import HARDWARE_COLUMNS, Table
+from joulemap.domain.table import HARDWARE_COLUMNS, Column, Table
 from joulemap.show.present.cell import (
     mark_projected,
     name_words,
@@ -30,7 +30,6 @@ from joulemap.show.present.template import Template, format_value
 
 if TYPE_CHECKING:
     from joulemap.domain.assumed import AssumedEnergy
-    from joulemap.domain.table import Column
     from joulemap.show.present.picture import Picture, PictureKind
 
 LEAST_STATED: Final = 1.0 / 3.0

@@ -85,7 +85,7 @@ class Seal:
     key: str
     parts: tuple[str, ...] = ()
     """Other tables with rows that belong to a row of `table`."""
-    named: Mapping[str, str] = attrs.field(factory=dict)
+    named: Mapping[str, str] = {}
     """Table -> SQL expression for the content that replaces omitted ids of its row `t`."""
 
     @property

@@ -16,12 +16,11 @@ from joulemap.system import JoulemapError, UnsupportedError, frozen
 from joulemap.wing.here.generated.row import DeviceRow, ServedHere
 from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, MatchedChips
 from joulemap.wing.here.show.word import SEVERAL_LABEL, SPLIT, SPLIT_EXPERTS, SPLIT_LABEL
-from joulemap.wing.llm.serve import READING_RATE, Serving
+from joulemap.wing.llm.serve import READING_RATE, Case, Question, ServedRow, Serving, Way
 
 if TYPE_CHECKING:
     from joulemap.physics import Hardware
     from joulemap.plan import Source
-    from joulemap.wing.llm.serve import Case, Question, ServedRow, Way
 
 Labelled = TypeVar("Labelled", Device, DeviceRow)
 
@@ -390,7 +389,6 @@ def _widest(widths: Iterable[float | None]) -> float | None:
 
 def _find_link(device: Hardware) -> Way:
     """Return the link of a GPU to its host: the one in its description, or `HOST_LINK`."""
-    from joulemap.wing.llm.serve import Way
     from joulemap.wing.place import make_link
 
     link: Any = next((one for one in device.links if one.connects == "host"), None)

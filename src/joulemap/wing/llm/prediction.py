@@ -10,9 +10,19 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.catalog import DATA, catalogue_digest
-from joulemap.domain import DEFAULT_MODE, HardwareRef, find_entry
+from joulemap.domain import DEFAULT_MODE, HardwareEntry, HardwareRef, find_entry
 from joulemap.physics import BOARD, UNCALIBRATED, BoundaryName
-from joulemap.plan import ensure_catalogue, formula_version, known_hardware, read_known, reading_if_there, writing
+from joulemap.plan import (
+    CalibrationUse,
+    Source,
+    Target,
+    ensure_catalogue,
+    formula_version,
+    known_hardware,
+    read_known,
+    reading_if_there,
+    writing,
+)
 from joulemap.store import Connection, Digester, execute, insert_records, transaction, utc_now
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.digest import SERVING_PREDICTION
@@ -24,9 +34,7 @@ from joulemap.wing.llm.row import Prediction, ServingRow, read_serving_rows
 from joulemap.wing.llm.stack import NUMBERS, RELEASES
 
 if TYPE_CHECKING:
-    from joulemap.domain import HardwareEntry
     from joulemap.physics.record.calibration import CalibrationEntry
-    from joulemap.plan import CalibrationUse, Source, Target
 
 
 CODE: Final = (

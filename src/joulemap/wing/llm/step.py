@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from joulemap.physics import GGUF_METHOD, Change, Floats, change_hardware, list_constants, read_weight_format
+from joulemap.physics import GGUF_METHOD, Change, Floats, Hardware, change_hardware, list_constants, read_weight_format
 from joulemap.prediction import check_count, check_names, find_chip, find_constant, read_changes, read_numbers
 from joulemap.system import UnknownNameError, UnsupportedError, UsageError, define, frozen
 from joulemap.wing.llm.capacity.slow import SlowHost
@@ -33,7 +33,6 @@ from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import FP4, find_engine
 
 if TYPE_CHECKING:
-    from joulemap.physics import Hardware
     from joulemap.wing.llm.decoder.config import Decoder
 
 MEMORY: Final = "memory"

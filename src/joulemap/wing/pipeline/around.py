@@ -20,15 +20,13 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain import Argument, read_arguments
+from joulemap.domain import Argument, Settings, Value, read_arguments
 from joulemap.domain.operator.name import find_operator
-from joulemap.plan import Model
+from joulemap.plan import Model, Talk
 from joulemap.system import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain import Settings, Value
     from joulemap.physics import Workload
-    from joulemap.plan import Talk
 
 KIND: Final = "around"
 """Kind of workload request that stands for pre- or postprocessing."""

@@ -27,15 +27,13 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.catalog import DATA
-from joulemap.domain import Argument, read_arguments
-from joulemap.plan import Model
+from joulemap.domain import Argument, Settings, read_arguments
+from joulemap.plan import Model, Talk
 from joulemap.system import UnknownNameError, UsageError, fold_name, frozen
 from joulemap.wing.pipeline import FRAME, JOIN, PICTURE, UNITS
 
 if TYPE_CHECKING:
-    from joulemap.domain import Settings
     from joulemap.physics import Workload
-    from joulemap.plan import Talk
 
 
 @frozen(kw_only=True)

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.plan import ensure_catalogue, formula_version, reading_if_there, writing
+from joulemap.plan import Source, ensure_catalogue, formula_version, reading_if_there, writing
 from joulemap.store import Connection, Digester, execute, insert_records, next_id, transaction, utc_now
 from joulemap.store.digest import PLACEMENT
 from joulemap.system import digest_code, frozen, package_version
@@ -15,7 +15,6 @@ from joulemap.wing.place.box.interval import PlacedDoubt, half_width
 
 if TYPE_CHECKING:
     from joulemap.domain import Settings
-    from joulemap.plan import Source
     from joulemap.wing.place.box.candidate import Candidate
     from joulemap.wing.place.box.problem import Problem
     from joulemap.wing.place.box.run import PlacedRun

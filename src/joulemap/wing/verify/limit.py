@@ -15,17 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain import HardwareRef
-from joulemap.physics import FLOPS_PER_MAC, Widths
+from joulemap.domain import HardwareRef, Measurement
+from joulemap.physics import FLOPS_PER_MAC, Hardware, Widths
 from joulemap.physics.record.configuration import SYSTEM
-from joulemap.plan import known_hardware, read_known
+from joulemap.plan import Source, known_hardware, read_known
 from joulemap.wing.llm.serve import ServingRow
 from joulemap.wing.verify.show.word import make_reason
 
 if TYPE_CHECKING:
-    from joulemap.domain import Measurement
-    from joulemap.physics import Hardware
-    from joulemap.plan import Source
     from joulemap.system import Reason
     from joulemap.wing.verify.file import Reading
 

@@ -43,9 +43,10 @@ from joulemap.wing.explore.design.best import (
     name_parameter,
     write_best,
 )
-from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
+from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN, DesignColumns
 from joulemap.wing.explore.design.question import (
     NO_SHARES,
+    DesignQuestion,
     prepare_question,
     read_bounds,
     read_target,
@@ -58,8 +59,6 @@ from joulemap.wing.explore.design.table import list_rows
 from joulemap.wing.explore.generated.row import BestDesign, RefusedDesigns, RuleRow
 
 if TYPE_CHECKING:
-    from joulemap.wing.explore.design.outcome import DesignColumns
-    from joulemap.wing.explore.design.question import DesignQuestion
     from joulemap.wing.explore.design.solve import Target
 
 OBJECTIVES: Final = ("energy", "latency")

@@ -22,7 +22,7 @@ from joulemap.wing.explore.design.outcome import (
     evaluate_values,
     find_excess,
 )
-from joulemap.wing.explore.design.task import Group
+from joulemap.wing.explore.design.task import Group, survey_lake
 
 if TYPE_CHECKING:
     from joulemap.physics import Booleans, Floats, Integers
@@ -258,8 +258,6 @@ def survey(
     """
     result = Survey(groups=tuple(groups), objectives=tuple(objectives), bounds=bounds)
     if lake is not None:
-        from joulemap.wing.explore.design.task import survey_lake
-
         result.evaluated_count = survey_lake(
             lake, groups, jobs, cluster, watch.report, lambda outcomes: watch.see(result.add(outcomes))
         )

@@ -23,11 +23,10 @@ import attrs
 from joulemap.system import JoulemapError, MissingPackageError, UsageError, define
 from joulemap.system.pool import open_pool, shielded
 from joulemap.wing.explore.lake.database import survey
-from joulemap.wing.explore.lake.shard import open_lake, store_points
+from joulemap.wing.explore.lake.shard import Points, open_lake, store_points
 
 if TYPE_CHECKING:
     from joulemap.wing.explore.block import Block
-    from joulemap.wing.explore.lake.shard import Points
 
 
 class Task(Protocol):

@@ -15,11 +15,13 @@ from joulemap.ask import (
     Facts,
     Finding,
     Limit,
+    PairedRun,
     Quantity,
     Refusal,
     RunAnswer,
     Scope,
     Subject,
+    check_runs,
     represent,
     weigh_findings,
 )
@@ -113,7 +115,6 @@ class FleetAnswer(RunAnswer):
 
         They measure a batch of each model, the largest that the fleet forms, or the load of one language-model server.
         """
-        from joulemap.ask import Checks, PairedRun, check_runs
         from joulemap.wing.llm.serve import ServedRun, check_served
 
         best = [row for row in first_of_each(self.ok) if row.batch is not None]

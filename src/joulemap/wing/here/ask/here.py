@@ -22,7 +22,7 @@ from joulemap.ask import (
     Subject,
     weigh_findings,
 )
-from joulemap.domain import SETTINGS, TIE_RATIO, Table, make_table, take
+from joulemap.domain import SETTINGS, TIE_RATIO, Settings, Table, make_table, take
 from joulemap.physics import TOLD_APART, probability_better
 from joulemap.system import UsageError, frozen
 from joulemap.wing.here.check import list_run_checks, list_served_checks
@@ -43,7 +43,6 @@ from joulemap.wing.here.serve import (
 from joulemap.wing.llm.serve import READING_RATE
 
 if TYPE_CHECKING:
-    from joulemap.domain import Settings
     from joulemap.plan import Source
 
 RATE: Final = "tokens_per_s"

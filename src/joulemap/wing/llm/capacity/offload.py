@@ -42,11 +42,10 @@ from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.surface import Cost, Passes
 from joulemap.wing.llm.show.word import MEMORY_LACKS
-from joulemap.wing.place import bind_devices, find_ways
+from joulemap.wing.place import BoxHardware, bind_devices, find_ways
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.setting import Serving
-    from joulemap.wing.place import BoxHardware
 
 
 @frozen(kw_only=True, eq=False)

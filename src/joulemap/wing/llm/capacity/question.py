@@ -21,7 +21,6 @@ from joulemap.wing.llm.show.word import NO_METHOD
 from joulemap.wing.llm.stack import FP4, Stack, find_engine
 
 if TYPE_CHECKING:
-    from joulemap.ask import Scope
     from joulemap.plan import Plan, PlannedRun
     from joulemap.store import Connection
     from joulemap.wing.llm.serving.memory import Room

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.physics import probability_better
+from joulemap.physics import Total, probability_better
 from joulemap.system import JoulemapError, UnsupportedError, UsageError, define, frozen
 from joulemap.wing.llm.capacity.case import UNSUPPORTED, Case, describe_node
 from joulemap.wing.llm.capacity.row import NOT_STORED, Stored, name_case
@@ -33,7 +33,6 @@ from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.show.word import TOO_MANY
 
 if TYPE_CHECKING:
-    from joulemap.physics import Total
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.decoder.column import Asked
 

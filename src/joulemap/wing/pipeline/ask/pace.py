@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from joulemap.domain import Table
 from joulemap.generated.recommend import RankedConfiguration
-from joulemap.plan import opening_runs, plan_selected
+from joulemap.plan import Plan, Source, opening_runs, plan_selected
 from joulemap.store import fetch
 from joulemap.system import frozen
 from joulemap.wing.pipeline.generated.row import StageTime
@@ -16,7 +16,6 @@ from joulemap.wing.pipeline.stage import Pipeline, read_pipeline
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from joulemap.plan import Plan, Source
 
 Place = tuple[str, str, int, str]
 """Hardware, precision, batch and runtime of a run."""

@@ -9,14 +9,13 @@ import attrs
 from joulemap.ask import recommend as core
 from joulemap.ask.candidate import plan_candidates
 from joulemap.ask.recommend import RecommendAnswer
-from joulemap.domain import CANDIDATES, LIMITS, USAGE, MetricName
+from joulemap.domain import CANDIDATES, LIMITS, USAGE, Limits, MetricName, Settings, Usage
 from joulemap.domain.default import price_at_wall
 from joulemap.system import frozen
 from joulemap.wing.pipeline.ask.pace import Paced, find_paced, pace
 from joulemap.wing.pipeline.pipeline_name import FRAME
 
 if TYPE_CHECKING:
-    from joulemap.domain import Limits, Settings, Usage
     from joulemap.plan import Source
 
 
