@@ -25,7 +25,7 @@ from joulemap.physics.interval.half_width import HalfWidths
 from joulemap.physics.interval.point import Case
 from joulemap.physics.pipeline import Evaluator, Gathering, evaluate_together
 from joulemap.physics.reason import refuse_precision
-from joulemap.physics.record.configuration import MAX_BATCH, Configuration, name_precision
+from joulemap.physics.record.configuration import MAX_BATCH, PRECISION_BYTES, Configuration, name_precision
 from joulemap.physics.record.constant import Constant, check_value, list_constants, match_names
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import COMMON_CATEGORIES
@@ -359,8 +359,6 @@ def _configure(hardware: str, precision: str, batch: int, runtime: str, weights:
             hardware=hardware, precision=precision, batch=batch, runtime=runtime, weight_precision=weights
         )
     except ValueError:
-        from joulemap.physics.record.configuration import PRECISION_BYTES
-
         raise UnknownNameError("precision", precision, PRECISION_BYTES) from None
 
 

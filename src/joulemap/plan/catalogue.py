@@ -28,6 +28,7 @@ from joulemap.store.catalogue import (
     write_scales,
 )
 from joulemap.store.connection import Connection, Patience, check_path, open_in_memory, transaction, using
+from joulemap.store.digest import Digester
 from joulemap.store.sharing import Kind
 from joulemap.store.template import Template, find_template
 from joulemap.store.version import has_intervals, record_intervals
@@ -185,8 +186,6 @@ def writing(source: Source) -> Iterator[Connection]:
 
 def _renew_intervals(connection: Connection) -> None:
     """Compute the intervals of stored runs with the current formulas and error scales, those of the catalogue."""
-    from joulemap.store.digest import Digester
-
     if has_catalogue(connection, catalogue_digest()):
         _store_doubt(connection)
         Digester(connection).seal_tables()
@@ -289,7 +288,6 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     from joulemap.catalog.sheet import load_assumptions, load_models, load_offers, load_regions, load_shipped
     from joulemap.domain.measurement import Measurement
     from joulemap.plan.anchor import default_target
-    from joulemap.store.digest import Digester
     from joulemap.store.measurement import clear_operator_measurements, read_operator_file, update_measurements
     from joulemap.trace.single import describe_examples
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import attrs
 
+from joulemap.domain.catalogue import HardwareEntry
+from joulemap.domain.settings import Settings
 from joulemap.physics.record.calibration import CalibrationEntry
+from joulemap.physics.record.constant import Change
 from joulemap.physics.record.product import DEFAULT, MatmulPrecision, choose_setting
 from joulemap.physics.record.weight import pair_precisions
 from joulemap.plan.calibration import CalibrationUse, use_calibration
@@ -22,11 +24,6 @@ from joulemap.plan.version import formula_version
 from joulemap.plan.workload import find_model
 from joulemap.system.errors import CatalogueError, UsageError
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.domain.settings import Settings
-    from joulemap.physics.record.constant import Change
 
 
 @frozen(kw_only=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
 from joulemap.catalog import DATA, catalogue_digest
 from joulemap.domain import DEFAULT_MODE, HardwareEntry, HardwareRef, find_entry
 from joulemap.physics import BOARD, UNCALIBRATED, BoundaryName
+from joulemap.physics.record.calibration import CalibrationEntry
 from joulemap.plan import (
     CalibrationUse,
     Source,
@@ -32,10 +33,6 @@ from joulemap.system.resource import remember
 from joulemap.wing.llm.decoder.pass_name import decoder_version
 from joulemap.wing.llm.row import Prediction, ServingRow, read_serving_rows
 from joulemap.wing.llm.stack import NUMBERS, RELEASES
-
-if TYPE_CHECKING:
-    from joulemap.physics.record.calibration import CalibrationEntry
-
 
 CODE: Final = (
     "wing/llm/serving", "wing/llm/stack.py", "wing/llm/row.py", "wing/llm/error_scale.py", "physics/record/weight.py",

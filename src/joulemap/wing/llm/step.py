@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 import numpy as np
@@ -22,6 +22,7 @@ from joulemap.prediction import check_count, check_names, find_chip, find_consta
 from joulemap.system import UnknownNameError, UnsupportedError, UsageError, define, frozen
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.decoder.column import Asked, name_pass
+from joulemap.wing.llm.decoder.config import Decoder
 from joulemap.wing.llm.decoder.decoder_pass import CACHES, VERIFIED, check_devices
 from joulemap.wing.llm.decoder.pass_name import find_decoder, list_decoders
 from joulemap.wing.llm.error_scale import load_served_doubt
@@ -31,9 +32,6 @@ from joulemap.wing.llm.serving.pass_error import PassErrors, find_errors
 from joulemap.wing.llm.serving.surface import Passes, Table, tabulate
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import FP4, find_engine
-
-if TYPE_CHECKING:
-    from joulemap.wing.llm.decoder.config import Decoder
 
 MEMORY: Final = "memory"
 """Code of a refusal for a step whose sequences exceed the memory of a device."""

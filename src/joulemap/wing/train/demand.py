@@ -13,8 +13,8 @@ from typing import Any, Final
 import attrs
 
 from joulemap.domain import Settings
-from joulemap.physics import Hardware, carried_precision, find_path
-from joulemap.plan import Plan, Selection, plan_selected
+from joulemap.physics import Hardware, carried_precision, columns_of, find_path
+from joulemap.plan import Plan, Selection, find_model, find_workload_of, plan_selected
 from joulemap.store.connection import log
 from joulemap.system import ModelError, UnsupportedError, UsageError, find_nearest, frozen
 from joulemap.wing.train.row import find_fullest_memory
@@ -249,8 +249,6 @@ def suggest(step: TrainingStep, batch: int, runtime: str, hardware: Hardware) ->
 
 def _measure(step: TrainingStep, recipe: Recipe, samples: int, runtime: str) -> Memory:
     """Return the memory of a step on the fullest device, with another recipe or number of samples per micro-batch."""
-    from joulemap.physics import columns_of
-    from joulemap.plan import find_model, find_workload_of
     from joulemap.wing.train.training.step import describe_training
 
     def of(name: str) -> Memory:

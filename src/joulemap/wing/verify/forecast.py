@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from joulemap.domain import HardwareRef, Measurement, Settings
 from joulemap.generated.compare import Comparison
+from joulemap.physics import Calibration
 from joulemap.plan import Plan, Source, ensure_all, opening_runs, plan_runs, use_calibration
 from joulemap.store import fetch
 from joulemap.store.reading import RunReading
 from joulemap.system import JoulemapError, Reason, frozen
 from joulemap.wing.llm.serve import ServingPrediction, ServingRow, load_served_doubt, predict_served
-
-if TYPE_CHECKING:
-    from joulemap.physics import Calibration
 
 FIGURES: Final = {
     "latency_s": ("latency_s", "latency_half_width"),

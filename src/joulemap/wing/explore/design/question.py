@@ -15,7 +15,17 @@ import attrs
 from joulemap.catalog import load_doubt
 from joulemap.domain import Limits, Settings, check_name, name_configured
 from joulemap.physics import UNCALIBRATED, Configuration, Evaluator, PointErrors, label_precision
-from joulemap.plan import Plan, PlannedRun, Source, find_targets, opening_runs, plan_selected, select_hardware
+from joulemap.plan import (
+    Plan,
+    PlannedRun,
+    Source,
+    find_targets,
+    find_workload_id,
+    opening_runs,
+    plan_selected,
+    select_hardware,
+    stored_key,
+)
 from joulemap.store import fetch, read_columns
 from joulemap.store.interval import load_record
 from joulemap.store.run import find_runs
@@ -185,7 +195,6 @@ def _check_total(count: int | None, total: int) -> None:
 
 
 def _find_work(connection: Any, plan: Plan, index: int) -> tuple[str, int]:
-    from joulemap.plan import find_workload_id, stored_key
 
     key = stored_key(connection, plan.models[index])
     assert key is not None  # its runs are stored

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 import numpy as np
 
+from joulemap.physics import Booleans, Floats, Integers
 from joulemap.system import define, frozen
 from joulemap.wing.explore.design.front import SIGNIFICANT, find_band, find_front, merge_equal
 from joulemap.wing.explore.design.outcome import (
@@ -23,9 +24,6 @@ from joulemap.wing.explore.design.outcome import (
     find_excess,
 )
 from joulemap.wing.explore.design.task import Group, survey_lake
-
-if TYPE_CHECKING:
-    from joulemap.physics import Booleans, Floats, Integers
 
 
 @define(kw_only=True, eq=False)

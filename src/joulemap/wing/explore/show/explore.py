@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
@@ -38,10 +38,8 @@ from joulemap.wing.explore.design.best import (
     name_parameter,
     show_objective,
 )
+from joulemap.wing.explore.design.outcome import Objective
 from joulemap.wing.explore.generated.row import Dot
-
-if TYPE_CHECKING:
-    from joulemap.wing.explore.design.outcome import Objective
 
 TITLE: Final = Template("{models}, {settings:list}: designs based on {chips:list}")
 MODEL_SHARE: Final = Template("{name} {share:set %}")

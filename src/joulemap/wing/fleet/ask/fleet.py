@@ -38,7 +38,7 @@ from joulemap.wing.fleet.capacity.row import LATE, OK, WATCHED, FleetRow, first_
 from joulemap.wing.fleet.capacity.sized import SizedFleets, size_deployments, size_devices
 from joulemap.wing.fleet.demand import Demand, Level
 from joulemap.wing.fleet.generated.row import FleetWinner, LevelRow, MixedRow, PairRow, QueueRow
-from joulemap.wing.llm.serve import SERVING, Serving
+from joulemap.wing.llm.serve import SERVING, ServedRun, Serving, check_served
 
 LEAST_ENERGY: Final = "least_energy"
 """Metric of the choice of the fleet with the least energy, if the objective chooses another one."""
@@ -115,8 +115,6 @@ class FleetAnswer(RunAnswer):
 
         They measure a batch of each model, the largest that the fleet forms, or the load of one language-model server.
         """
-        from joulemap.wing.llm.serve import ServedRun, check_served
-
         best = [row for row in first_of_each(self.ok) if row.batch is not None]
         if self.serving is not None:
             served = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from joulemap.ask import Choice, Entry, Facts, Limit, Quantity
 from joulemap.ask.engine import describe_unread
@@ -23,6 +23,7 @@ from joulemap.show import (
 from joulemap.show.choice import name_metric
 from joulemap.wing.llm.ask.target import CHEAPER, LIKELY
 from joulemap.wing.llm.ask.users import UsersAnswer
+from joulemap.wing.llm.generated.row import UserRow
 from joulemap.wing.llm.show.serving import (
     describe_costs,
     describe_hits,
@@ -31,9 +32,6 @@ from joulemap.wing.llm.show.serving import (
     tell_reasons,
     title_model,
 )
-
-if TYPE_CHECKING:
-    from joulemap.wing.llm.generated.row import UserRow
 
 ABOUT: Final = Template("prompt {prompt:#}, output {output:#}{wanted}, {engine}{stored}{served}")
 EACH: Final = "each"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
@@ -11,12 +11,10 @@ from joulemap.ask.candidate import plan_candidates
 from joulemap.ask.recommend import RecommendAnswer
 from joulemap.domain import CANDIDATES, LIMITS, USAGE, Limits, MetricName, Settings, Usage
 from joulemap.domain.default import price_at_wall
+from joulemap.plan import Source
 from joulemap.system import frozen
 from joulemap.wing.pipeline.ask.pace import Paced, find_paced, pace
 from joulemap.wing.pipeline.pipeline_name import FRAME
-
-if TYPE_CHECKING:
-    from joulemap.plan import Source
 
 
 @frozen(kw_only=True)
