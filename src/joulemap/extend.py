@@ -1,7 +1,5 @@
 """Names for writing a wing: its registration, commands, options and the objects at its ports."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from joulemap.system import make_lookup

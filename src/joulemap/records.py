@@ -1,7 +1,5 @@
 """Records that questions return: answers, the rows of their tables, their facts, and parts of models and runs."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from joulemap.system import make_lookup

@@ -1,7 +1,5 @@
 """Questions as facts: typed values, run ids and weights, without any text for people."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from joulemap.system import make_lookup

@@ -1,7 +1,5 @@
 """Packed data that predictions need without a database: built-in workloads, and chips as their runs use them."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from joulemap.system import make_lookup

@@ -6,8 +6,6 @@ against its class: energies are scaled to its node, and its overrides are applie
 record. `digest` and `sheet` import little; `load` imports cattrs.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from joulemap.system import make_lookup

@@ -1,7 +1,5 @@
 """Measurements on this machine: its hardware and state, and the latency and energy of a model."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from joulemap.system import make_lookup

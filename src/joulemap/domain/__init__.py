@@ -1,7 +1,5 @@
 """Domain records: frozen, with no behaviour beyond their invariants and derived properties."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from joulemap.system import make_lookup

@@ -1,7 +1,5 @@
 """Planning of runs: settings become a list of runs, which are found in the database or evaluated and stored."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from joulemap.system import make_lookup

@@ -1,7 +1,5 @@
 """Words for facts, and documents and figures of answers: the only English of an answer."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from joulemap.system import make_lookup

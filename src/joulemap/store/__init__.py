@@ -1,7 +1,5 @@
 """DuckDB storage: open, migrate, write and read databases. Only this package depends on the database engine."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from joulemap.system import make_lookup
