@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import attrs
 
 from joulemap.ask.decision import decide
 from joulemap.ask.fact import Choice, Decision, Entry, Facts, Lead, Refusal, Subject
-from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName
+from joulemap.domain.metric import METRIC, TIE_RATIO
 from joulemap.show.caveat import show_middle
 from joulemap.show.present.cell import is_tied, show, show_chance, show_count
 from joulemap.show.present.template import Template
@@ -191,7 +191,7 @@ def _list_ties(decision: Decision, choice: Choice, runs: Mapping[int, Subject], 
     name, is_first = name_run(runs[taken]), choice.run == taken
     chance = show_chance(choice.probability if is_first else None)
     if len(names) > 1 and any(one.ratio != 1.0 for one in decision.leads):
-        known = METRIC.get(cast("MetricName", choice.metric))
+        known = METRIC.get(choice.metric)
         given = {"best": known.best if known else "lowest", "noun": nouns[0], "value": show_value(choice)}
         heads = [ANY(name=name, chance=some, **given) for some in (chance, "")]
         return [OTHERS(head=head, names=_count(names), noun="") for head in heads]
@@ -210,7 +210,7 @@ def describe_lead(lead: Lead, rival: str, per: str, *, is_sure: bool = True) -> 
         return LEADS(noun=noun, chance="")
     if lead.ratio < TIE_RATIO:
         return ALMOST(rival=rival or "it", noun=noun)
-    known = METRIC.get(cast("MetricName", lead.metric))
+    known = METRIC.get(lead.metric)
     own = BETTER if known else read_words().better
     better = own.get(lead.metric, MORE if known and known.is_higher_better else LESS)
     clause = better(ratio=lead.ratio, rival=rival, noun=noun, per=per, **DEGREES[lead.is_better])
@@ -227,7 +227,7 @@ def describe_best(facts: Facts, add: Template | None = None, **more: Any) -> str
 
 def show_value(choice: Choice) -> str:
     """Return the value of the winner, a share in percent."""
-    known = METRIC.get(cast("MetricName", choice.metric))
+    known = METRIC.get(choice.metric)
     return show(choice.value.value, known.column if known else "", choice.value.unit)
 
 
@@ -235,7 +235,7 @@ def name_metric(metric: str, per: str = "inference") -> str:
     """Return the name of a metric of the core, or of a wing, in a sentence; `per` is the unit of work."""
     if metric in SPOKEN:
         return SPOKEN[metric](per=per)
-    known = METRIC.get(cast("MetricName", metric))
+    known = METRIC.get(metric)
     return known.label if known else read_words().nouns[metric]
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import attrs
 
 from joulemap.ask.fact import Choice, Entry, Facts, Share
 from joulemap.ask.ranking import EVEN, RankingAnswer
-from joulemap.domain.metric import METRIC, Metric, MetricName
+from joulemap.domain.metric import METRIC, Metric
 from joulemap.domain.table import group
 from joulemap.generated.compare import HardwareNumber, RankedHardware
 from joulemap.show.choice import describe_best, describe_beyond
@@ -64,7 +64,7 @@ def list_reasons(facts: Facts) -> list[str]:
 
 def find_metric(answer: RankingAnswer) -> Metric:
     """Return the metric that ranks the hardware."""
-    return METRIC[cast("MetricName", answer.facts.asked[0])]
+    return METRIC[answer.facts.asked[0]]
 
 
 def choose(answer: RankingAnswer, **_: Any) -> Mapping[str, Any]:

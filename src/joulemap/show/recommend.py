@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import attrs
 
@@ -185,7 +185,7 @@ def _describe_limit(limit: Limit) -> str:
     given = {"label": find_limited(limit.metric).label, "bound": show_bound(limit.bound.value, limit.bound.unit)}
     if limit.value is None or limit.miss is None:
         return UNPRICED(**given)
-    template = BELOW if METRIC[cast("MetricName", limit.metric)].is_higher_better else ABOVE
+    template = BELOW if METRIC[limit.metric].is_higher_better else ABOVE
     return template(value=show_middle(limit.value), ratio=math.exp(limit.miss), **given)
 
 
@@ -253,7 +253,7 @@ TURNS: Final = line(
 
 def label_metric(name: str, per: str) -> str:
     """Return the heading of a metric; a metric per inference is named per unit of work."""
-    return name_metric(name, per) if name in PER_WORK else METRIC[cast("MetricName", name)].label
+    return name_metric(name, per) if name in PER_WORK else METRIC[name].label
 
 
 def choose(answer: RecommendAnswer, *, repeated: Sequence[str], **_: Any) -> Mapping[str, Any]:

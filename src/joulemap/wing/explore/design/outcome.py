@@ -78,7 +78,7 @@ class Objective:
 
 
 def _of_metric(name: str, metric: str, column: str) -> Objective:
-    one = METRIC[metric]  # type: ignore[index]
+    one = METRIC[metric]
     return Objective(
         name=name,
         label=one.label,
