@@ -303,7 +303,7 @@ def check_single(
     row: Mapping[str, Any], entries: Mapping[str, HardwareEntry], models: Mapping[str, ModelEntry]
 ) -> Measurement:
     """Parse cells into the measurement of a single run; ValueError, UsageError or UnknownNameError if invalid."""
-    return _checked(row, KNOWN, entries, models)
+    return _checked(row, entries, models)
 
 
 def _check_all(
@@ -371,9 +371,9 @@ def check_columns(row: Mapping[str, Any], known: Iterable[str], number: str = NU
 
 
 def _checked(
-    row: Mapping[str, Any], known: Iterable[str], entries: Mapping[str, HardwareEntry], models: Mapping[str, ModelEntry]
+    row: Mapping[str, Any], entries: Mapping[str, HardwareEntry], models: Mapping[str, ModelEntry]
 ) -> Measurement:
-    check_columns(row, known)
+    check_columns(row, KNOWN)
     for name in (*TEXTS, "batch", "runtime"):
         if row.get(name) in (None, ""):
             raise ValueError(f"{name} is missing")

@@ -22,6 +22,7 @@ from joulemap.store.bound import BATCH, bounding
 from joulemap.store.connection import REFUSED, begin_beside
 from joulemap.store.contract import Parameter, Query
 from joulemap.store.library import find_query, ships
+from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.run import find_projected_hardware
 from joulemap.store.statement import (
     Statement,
@@ -361,20 +362,20 @@ def sample(kind: str) -> Any:
     return [SAMPLES[inner]] if kind.endswith("[]") else SAMPLES[inner]
 
 
-def check_query(connection: duckdb.DuckDBPyConnection, query: Query, schema_version: int) -> None:
+def check_query(connection: duckdb.DuckDBPyConnection, query: Query) -> None:
     """Raise SqlError, with file and reason, unless a query is one SELECT with the parameters and columns of its header.
 
-    The connection has the views of `schema_version`, and is confined if the file is the user's own.
+    The connection has the views of this version, and is confined if the file is the user's own.
     """
     try:
-        _check(connection, query, schema_version)
+        _check(connection, query)
     except SqlError as error:
         raise SqlError(f"{query.path}: {error}") from error
 
 
-def _check(connection: duckdb.DuckDBPyConnection, query: Query, schema_version: int) -> None:
-    if query.schema > schema_version:
-        raise SqlError(f"it is written for schema {query.schema}, this joulemap has {schema_version}")
+def _check(connection: duckdb.DuckDBPyConnection, query: Query) -> None:
+    if query.schema > SCHEMA_VERSION:
+        raise SqlError(f"it is written for schema {query.schema}, this joulemap has {SCHEMA_VERSION}")
     statement = parse_statement(connection, query.sql)
     if name_kind(statement) != "SELECT":
         raise SqlError(f"expected a SELECT, found {name_kind(statement)}; a query only reads")
