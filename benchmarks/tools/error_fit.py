@@ -100,7 +100,7 @@ def fit_scales(
     """
     named = [attrs.evolve(one, compiler=compilers.get(one.hardware, "")) for one in residuals]
     independent = [one for one in named if not one.is_inherited]
-    scales = _fit_groups([one.as_foreign for one in independent], compilers)
+    scales = _fit_groups([_as_foreign(one) for one in independent], compilers)
     if any(one.foreign_error is not None for one in independent):
         of_own = _fit_groups([one for one in independent if not one.is_foreign], compilers)
         own = {_name(one): one for one in of_own if one.level == OWN_LEVEL}
@@ -113,6 +113,11 @@ def fit_scales(
         else one
         for one in scales
     )
+
+
+def _as_foreign(one: Residual) -> Residual:
+    """Return a residual with `foreign_error` in place of `error`, if it has one."""
+    return one if one.foreign_error is None else attrs.evolve(one, error=one.foreign_error)
 
 
 def _name(scale: ErrorScale) -> Key:

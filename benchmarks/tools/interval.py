@@ -21,8 +21,7 @@ from typing import Final
 import attrs
 
 from joulemap.calibrate.error_fit import Residual
-from joulemap.catalog.error_scale import SCALE_COLUMNS, SCALES, SHARE_COLUMNS, SHARES, load_compilers
-from joulemap.catalog.left_out import ENDING, describe_left_out, read_left_out
+from joulemap.catalog.error_scale import SCALE_COLUMNS, SCALES, SHARES, load_compilers
 from joulemap.catalog.public import load_public_tables
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Bounds
@@ -32,6 +31,7 @@ from joulemap.plan.source import Source
 from joulemap.system.wing import load
 from joulemap.workspace import Workspace
 from tools.error_fit import MODEL_LEVEL, fit_scales, fit_shares
+from tools.left_out import ENDING, describe_left_out, read_left_out
 
 PRICES_SHARE: Final = 0.3
 """Share of a power's error variance that runs of one class have in common, through the price table of the class."""
@@ -41,6 +41,8 @@ PRICES_SOURCE: Final = (
     "from one table; too few boards per class have measured power to fit it"
 )
 
+
+SHARE_COLUMNS: Final = ("quantity", "factor", "share", "basis", "source")
 
 LOAD: Final = "of this load"
 """Text in the column `seen` of a power that a hardware file uses as a measured load; such a power is not scored."""

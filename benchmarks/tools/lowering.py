@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from joulemap.domain.measurement import ProfiledKernel, Shape, TracedOperator
+from joulemap.domain.measurement import Shape, TracedOperator
 from joulemap.system.record import frozen
 
 Key = tuple[object, ...]
@@ -25,6 +25,22 @@ ROLL_CALLS: Final = 3
 
 REDUCED: Final = ("fp16", "bf16")
 """Precisions at which batch normalization converts its parameters by one more kernel each."""
+
+
+@frozen(kw_only=True)
+class ProfiledKernel:
+    """Row of a profile: an ATen operator at its input shapes, over one pass of a model."""
+
+    model: str
+    precision: str
+    batch: int
+    aten: str
+    """Dispatched operator, e.g. `cudnn_convolution`."""
+    shapes: tuple[Shape, ...]
+    """Argument shapes; empty for an argument that is not a tensor or is a list of tensors."""
+    call_count: int
+    device_time_us: float
+    """Device time of all calls, gaps between kernels excluded."""
 
 
 @frozen

@@ -7,6 +7,8 @@ the expected one, stays a row without operator.
 
 from __future__ import annotations
 
+import csv
+import json
 import math
 import sys
 import tempfile
@@ -19,7 +21,7 @@ from typing import Final
 import attrs
 
 from joulemap.catalog.measurement import Profile, load_profiles
-from joulemap.domain.measurement import ProfiledKernel, TracedOperator
+from joulemap.domain.measurement import TracedOperator
 from joulemap.domain.settings import Settings
 from joulemap.plan.source import Source
 from joulemap.plan.workload import find_model, opening_workload
@@ -28,7 +30,12 @@ from joulemap.store.literal import execute
 from joulemap.store.row import insert_records
 from joulemap.store.workload import read_operators
 from joulemap.system.record import frozen
-from tools.lowering import Expected, Key, expect_kernels, find_key
+from tools.lowering import Expected, Key, ProfiledKernel, expect_kernels, find_key
+
+NAMESPACE: Final = "aten::"
+
+Configuration = tuple[str, str, int]
+"""(model, precision, batch) of a profiled run."""
 
 TIME_DIGITS: Final = 4
 """Decimal places kept of a time in microseconds; profilers report three."""
@@ -234,6 +241,24 @@ def main() -> None:
         print(f"{profile.operators.name}: {len(rows):,} rows, {profile.operators.stat().st_size:,} bytes")
 
 
+def read_kernels(profile: Profile) -> dict[Configuration, tuple[ProfiledKernel, ...]]:
+    """Return (model, precision, batch) -> recorded rows, in the order of the file."""
+    by_configuration: dict[Configuration, list[ProfiledKernel]] = defaultdict(list)
+    with profile.path.with_suffix(".csv").open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            kernel = ProfiledKernel(
+                model=row["model"],
+                precision=row["precision"],
+                batch=int(row["batch"]),
+                aten=row["op"].removeprefix(NAMESPACE),
+                shapes=tuple(tuple(shape) for shape in json.loads(row["input_shapes"])),
+                call_count=int(row["calls"]),
+                device_time_us=float(row["device_time_us_total"]),
+            )
+            by_configuration[kernel.model, kernel.precision, kernel.batch].append(kernel)
+    return {configuration: tuple(kernels) for configuration, kernels in by_configuration.items()}
+
+
 def match_all(profile: Profile, path: Path) -> Iterator[OperatorMeasurement]:
     """Yield the rows of a profile by operator; workloads are kept in a database at `path`."""
     source = Source(path=path, talk=_log)
@@ -243,7 +268,7 @@ def match_all(profile: Profile, path: Path) -> Iterator[OperatorMeasurement]:
         with opening_workload(source, find_model(model, Settings(), batch)) as (workload_id, connection):
             return read_operators(connection, workload_id)
 
-    for (model, precision, batch), kernels in profile.read_kernels().items():
+    for (model, precision, batch), kernels in read_kernels(profile).items():
         rows = match_profile(kernels, operators(model, batch))
         total = math.fsum(row.device_time_us for row in rows)
         matched = math.fsum(row.device_time_us for row in rows if row.operation)

@@ -21,9 +21,10 @@ from joulemap.construct.model import trace_request
 from joulemap.construct.source import resolve_model
 from joulemap.domain.catalogue import ShippedWorkload
 from joulemap.physics.fuse import fuse
+from joulemap.physics.record.workload import Workload
 from joulemap.plan.model import find_outdated
 from joulemap.store.connection import Connection, transaction, writing
-from joulemap.store.workload import write_workload
+from joulemap.store.workload import find_workload, write_workloads
 from joulemap.store.zoo import Shipped, read_operators, read_shipped
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.resource import package_version
@@ -54,6 +55,12 @@ def keep(connection: Connection, names: Collection[str]) -> None:
     ]
     with transaction(connection):
         read_shipped(connection, ZOO, wanted)
+
+
+def write_workload(connection: Connection, workload: Workload) -> int:
+    """Store a workload and return its id; a workload with the same key is not stored again."""
+    existing = find_workload(connection, workload.key.digest)
+    return existing if existing is not None else write_workloads(connection, [(workload, {})])[0]
 
 
 def main(names: Collection[str] = ()) -> None:

@@ -1,14 +1,10 @@
 """Names for writing a wing: its registration, commands, options and the objects at its ports."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from joulemap.system import make_lookup
 
 if TYPE_CHECKING:
     from joulemap.generated.extend import *
-
-    __all__: list[str]
 else:
     __getattr__, __dir__ = make_lookup(__name__, "joulemap.generated.extend")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -25,23 +25,20 @@ from joulemap.physics.interval.half_width import HalfWidths
 from joulemap.physics.interval.point import Case
 from joulemap.physics.pipeline import Evaluator, Gathering, evaluate_together
 from joulemap.physics.reason import refuse_precision
-from joulemap.physics.record.configuration import MAX_BATCH, Configuration, name_precision
+from joulemap.physics.record.configuration import MAX_BATCH, PRECISION_BYTES, Configuration, name_precision
 from joulemap.physics.record.constant import Constant, check_value, list_constants, match_names
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import COMMON_CATEGORIES
 from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.physics.record.target import DEFAULT_MODE
 from joulemap.physics.record.weight import pair_precisions
-from joulemap.physics.record.workload import Workload
+from joulemap.physics.record.workload import NO_KEY, Workload
 from joulemap.physics.total import PointColumns, evaluate_points, stack_totals
-from joulemap.physics.workload import columns_of
+from joulemap.physics.workload import Floats, Integers, Texts, columns_of
 from joulemap.system.errors import OTHER, CatalogueError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.name import fold_into
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
-
-if TYPE_CHECKING:
-    from joulemap.physics.workload import Floats, Integers, Texts
 
 KEPT: Final = 64
 """Maximum workloads that are kept, each at one batch size, with the kernels formed of them."""
@@ -362,8 +359,6 @@ def _configure(hardware: str, precision: str, batch: int, runtime: str, weights:
             hardware=hardware, precision=precision, batch=batch, runtime=runtime, weight_precision=weights
         )
     except ValueError:
-        from joulemap.physics.record.configuration import PRECISION_BYTES
-
         raise UnknownNameError("precision", precision, PRECISION_BYTES) from None
 
 
@@ -406,7 +401,6 @@ def _find_named(name: str, batch: int) -> Subject:
         raise UnknownNameError(
             "model", name, zoo.models, "see `joulemap model list`, or pass a Workload; predict_step has language models"
         )
-    from joulemap.physics.record.workload import NO_KEY
     from joulemap.trace.single import describe
 
     workload = describe(operator, batch, NO_KEY)

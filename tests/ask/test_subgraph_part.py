@@ -21,11 +21,12 @@ from joulemap.physics.record.workload import Workload
 from joulemap.show.explain import title
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
-from joulemap.store.workload import read_workload, write_workload
+from joulemap.store.workload import read_workload
 from joulemap.system.errors import ExitCode, SqlError, UnknownNameError, UnsupportedError
 from joulemap.workspace import Workspace
 from ledger import FJ, Book, Part
 from models import Embedded, Residual, image, trace
+from tools.zoo import write_workload
 
 ONE_OF_EACH_CLASS: dict[Precision, tuple[str, ...]] = {
     "fp32": ("xeon_8490h", "l4", "kpu_t256", "plasticine"),

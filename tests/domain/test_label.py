@@ -13,9 +13,8 @@ import pytest
 from joulemap import physics
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.constant import name_constant, name_number
-from joulemap.domain.label import BOUNDARY_LABEL, CUT_MEANING, RUNTIME_LABEL
+from joulemap.domain.label import BOUNDARY_LABEL, RUNTIME_LABEL
 from joulemap.physics.record.address import Address
-from joulemap.physics.record.compiler import CUTS
 from joulemap.physics.record.configuration import BOUNDARY_NAMES
 from joulemap.physics.record.constant import list_constants
 from joulemap.physics.record.quantity import Quantity
@@ -27,8 +26,8 @@ WORDING = frozenset({"label", "title", "meaning", "description", "help", "note",
 
 @pytest.mark.parametrize(
     ("labels", "members"),
-    [(RUNTIME_LABEL, RUNTIME_NAMES), (BOUNDARY_LABEL, BOUNDARY_NAMES), (CUT_MEANING, CUTS)],
-    ids=["runtime", "boundary", "cut"],
+    [(RUNTIME_LABEL, RUNTIME_NAMES), (BOUNDARY_LABEL, BOUNDARY_NAMES)],
+    ids=["runtime", "boundary"],
 )
 def test_each_member_has_a_label(labels: Mapping[str, str], members: Sequence[str]) -> None:
     assert list(labels) == list(members)

@@ -20,7 +20,6 @@ from blank import open_blank
 from compare import assert_close
 from joulemap.calibrate.error_fit import Residual
 from joulemap.catalog.error_scale import load_doubt
-from joulemap.catalog.left_out import describe_left_out, read_left_out
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.physics.interval.error_scale import (
@@ -41,6 +40,7 @@ from joulemap.store.computed import load_facts
 from joulemap.store.connection import reading, writing
 from joulemap.workspace import Workspace
 from tools.error_fit import WIDENED, find_scale, fit_scales, fit_shares
+from tools.left_out import describe_left_out, read_left_out
 
 SURENESS = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "sureness.py"))
 """How predictions are judged, as docs/accuracy.md has it."""

@@ -26,10 +26,10 @@ from joulemap.store.digest import HARDWARE, RUN, SEALS, WORKLOAD, Digester, dige
 from joulemap.store.engine import connect
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
-from joulemap.store.workload import write_workload
 from joulemap.system.errors import DatabaseError, ExitCode, ModelError
 from joulemap.workspace import Workspace
 from sample import thin
+from tools.zoo import write_workload
 
 RUNS = "the rows of a run are those that were written"
 WORKLOADS = "the rows of a workload are those that were written"

@@ -14,14 +14,14 @@ from blank import open_blank
 from compare import assert_close
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.measurement import load_profiles
-from joulemap.domain.measurement import ProfiledKernel, Shape, TracedOperator
+from joulemap.domain.measurement import Shape, TracedOperator
 from joulemap.store.measurement import read_operator_file
 from joulemap.store.workload import read_operators
 from joulemap.store.zoo import Shipped, read_shipped
 from joulemap.system.errors import NoMeasurementError
 from joulemap.workspace import Workspace
-from tools.lowering import expect_kernels, find_key
-from tools.profile import OperatorMeasurement, match_profile, write_operator_file
+from tools.lowering import ProfiledKernel, expect_kernels, find_key
+from tools.profile import OperatorMeasurement, match_profile, read_kernels, write_operator_file
 
 LEAST_MATCHED = 0.97
 """Least share of a profile that traced operators explain."""
@@ -150,7 +150,7 @@ def shipped_rows() -> list[dict[str, Any]]:
 def test_what_ships_has_all_the_time_of_its_profile_and_operators_for_most_of_it() -> None:
     rows = shipped_rows()
     (profile,) = load_profiles()
-    for (model, precision, batch), kernels in profile.read_kernels().items():
+    for (model, precision, batch), kernels in read_kernels(profile).items():
         own = [row for row in rows if (row["model"], row["precision"], row["batch"]) == (model, precision, batch)]
         total = math.fsum(row["device_time_s"] for row in own)
         passes = 2 if "is listed 2 times" in own[0]["conditions"] else 1
@@ -170,7 +170,7 @@ def test_what_ships_is_what_the_profile_and_the_trace_give(model: str, batch: in
     (profile,) = load_profiles()
     measurements = [
         row
-        for configuration, kernels in profile.read_kernels().items()
+        for configuration, kernels in read_kernels(profile).items()
         if (configuration[0], configuration[2]) == (model, batch)
         for row in match_profile(kernels, read_operators(connection, number))
     ]

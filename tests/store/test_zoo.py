@@ -20,10 +20,10 @@ from joulemap.physics.record.workload import Workload
 from joulemap.physics.width import Widths
 from joulemap.plan.model import find_outdated
 from joulemap.store.connection import Connection
-from joulemap.store.workload import write_workload
 from joulemap.store.zoo import Shipped, read_shipped
 from joulemap.system.resource import package_version
 from joulemap.workspace import Workspace
+from tools.zoo import write_workload
 
 SAMPLE = ("resnet18", "attention_head", "shufflenet_v2_x0_5", "swin_t", "densenet121")
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in sorted(load_models()) if name not in SAMPLE]

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from blank import open_blank
 from joulemap.physics.record.workload import READS_DATA, Workload
 from joulemap.physics.width import Widths
-from joulemap.store.workload import read_workload, write_workload
+from joulemap.store.workload import read_workload
 from joulemap.system.errors import ModelError
 from models import (
     Attention,
@@ -40,6 +40,7 @@ from models import (
     trace,
     trace_zoo,
 )
+from tools.zoo import write_workload
 
 
 def reads(workload: Workload, name: str) -> list[int]:

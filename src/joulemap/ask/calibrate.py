@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Never
+from typing import Any, Never
 
 import attrs
 
@@ -18,11 +18,13 @@ from joulemap.catalog.sheet import load_models
 from joulemap.catalog.spread import load_spreads, scale_unattributed
 from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.measurement import Measurement
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
 from joulemap.generated.calibration import CalibrationErrorRow, FittedNumber, StoredCalibration
-from joulemap.physics.record.calibration import is_pace
+from joulemap.physics.record.calibration import Calibration, FittedValue, is_pace
 from joulemap.physics.record.configuration import PRECISION_BYTES, name_precision
+from joulemap.physics.record.hardware import Hardware
 from joulemap.plan.anchor import anchor_hardware
 from joulemap.plan.calibration import GIVEN, use_calibration
 from joulemap.plan.catalogue import check_names, known_hardware, opening_alone
@@ -33,11 +35,6 @@ from joulemap.store.query import fetch
 from joulemap.system.errors import CatalogueError, NoMeasurementError, UnknownNameError, UsageError
 from joulemap.system.file import check_output
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.domain.measurement import Measurement
-    from joulemap.physics.record.calibration import Calibration, FittedValue
-    from joulemap.physics.record.hardware import Hardware
 
 
 @frozen(kw_only=True)

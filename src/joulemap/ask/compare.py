@@ -82,7 +82,7 @@ def find_facts(
         dict.fromkeys((f"{metric}{per}" if metric in ("energy", "edp") else metric, f"energy{per}", "latency"))
     )
     entries = [_enter(row) for row in answered]
-    values = {one.runs[0]: one.values for one in entries}
+    values = {one.run: one.values for one in entries}
     chips = {run_id: one.hardware for run_id, one in scope.outlines.items()}
     choices = list(_choose(chosen, wanted, chips, values))
     terms: list[Term] = []
@@ -90,14 +90,14 @@ def find_facts(
         decision = decide(choices)
         lead = next((one for one in decision.leads if not one.is_tied), decision.leads[0])
         pair = decision.runs
-        choices = [one.facing(pair[0] if one.runs[0] == pair[1] else pair[1]) for one in choices]
+        choices = [one.facing(pair[0] if one.run == pair[1] else pair[1]) for one in choices]
         batches = tuple(scope.outlines[one].batch if per else 1 for one in pair)
         terms = find_causes(scope, pair, cast("MetricName", lead.metric), (batches[0], batches[1]))
     runs = scope.subjects(varied)
     beyond = [
         one
         for one in _choose(every, wanted, chips, values)
-        if not runs[one.runs[0]].is_available and one.runs[0] not in {own.runs[0] for own in choices}
+        if not runs[one.run].is_available and one.run not in {own.run for own in choices}
     ]
     caveats = find_caveats(scope, choices, metric=choices[0].metric if choices else metric)
     return Facts(asked=wanted, runs=runs, facts=(*choices, *beyond, *terms, *entries, *caveats))

@@ -195,7 +195,7 @@ def import_runs(source: Source, folder: str | Path) -> tuple[int, int]:
     from joulemap.store.check import find_row_faults
 
     folder = Path(folder)
-    schema_version, files = read_manifest(folder, SCHEMA_VERSION)
+    schema_version, files = read_manifest(folder)
     with reporting_failures(source.path), _drafting_beside(source.path) as drafts:
         draft = drafts / "archive.duckdb"
         with contextlib.closing(read_tables(folder, schema_version, files, draft)) as connection:

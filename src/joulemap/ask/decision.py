@@ -17,7 +17,7 @@ from joulemap.ask.fact import Choice, Decision, Lead
 def decide(choices: Sequence[Choice]) -> Decision:
     """Return the decision by the metrics of one or two choices among several runs."""
     first, *others = choices[:2]
-    best, last = first.runs[0], (others or [first])[0].runs[0]
+    best, last = first.run, (others or [first])[0].run
     both = [one for one in _order(first) if all(one in other.close for other in others)]
     if both:
         taken = next((one for one in (best, last) if one in both), both[0])
@@ -41,14 +41,14 @@ def _find_rival(taken: int, first: Choice, others: Sequence[Choice]) -> int:
     """Return the run that the taken one is compared with: the best by a metric that another run leads, or else the next
     run by the first metric that tells runs apart.
     """
-    leaders = [one.runs[0] for one in (first, *others) if one.runs[0] != taken]
+    leaders = [one.run for one in (first, *others) if one.run != taken]
     told = next((one for one in (first, *others) if len(one.close) < 2), first)
     return leaders[0] if leaders else told.runs[1]
 
 
 def _compare(choice: Choice, one: int, other: int) -> Lead:
     """Return how a run compares with another by the metric of a choice, of which either is the best or tied with it."""
-    best = choice.runs[0]
+    best = choice.run
     is_tied = {one, other} <= choice.close
     if best not in (one, other):
         return Lead(metric=choice.metric, ratio=None, probability=None, is_better=True, is_tied=is_tied)

@@ -56,8 +56,19 @@ class Subject:
     """Class of the hardware, if the answer compares classes."""
 
 
+class AboutRuns:
+    """Fact about runs."""
+
+    runs: tuple[int, ...]
+
+    @property
+    def run(self) -> int:
+        """First of its runs, such as the winner of a choice."""
+        return self.runs[0]
+
+
 @frozen(kw_only=True)
-class Entry:
+class Entry(AboutRuns):
     """Values of one run: a row of the table."""
 
     runs: tuple[int, ...]
@@ -76,7 +87,7 @@ class Entry:
 
 
 @frozen(kw_only=True)
-class Choice:
+class Choice(AboutRuns):
     """Best run by a metric. `runs` holds the winner, the runner-up if there is one, then the others by rank."""
 
     runs: tuple[int, ...]
@@ -118,7 +129,7 @@ class Choice:
             return self
         (ratio, ahead), rest = self.further.get(run_id, (None, None)), [one for one in self.runs[1:] if one != run_id]
         further = {**self.further, self.runs[1]: (self.ratio, self.ahead)}
-        return attrs.evolve(self, runs=(self.runs[0], run_id, *rest), ratio=ratio, ahead=ahead, further=further)
+        return attrs.evolve(self, runs=(self.run, run_id, *rest), ratio=ratio, ahead=ahead, further=further)
 
 
 @frozen(kw_only=True)
@@ -137,7 +148,7 @@ class Lead:
 
 
 @frozen(kw_only=True)
-class Decision:
+class Decision(AboutRuns):
     """Run to take, which may be the best by every metric, or a trade-off between the best by each of two metrics."""
 
     runs: tuple[int, int]
@@ -151,7 +162,7 @@ class Decision:
 
 
 @frozen(kw_only=True)
-class Refusal:
+class Refusal(AboutRuns):
     """Configuration without a result, and why."""
 
     runs: tuple[int, ...]
@@ -183,7 +194,7 @@ class Refusal:
 
 
 @frozen(kw_only=True)
-class Caveat:
+class Caveat(AboutRuns):
     """Assumption or omission behind an answer: the result of one rule."""
 
     kind: str
@@ -201,7 +212,7 @@ class Caveat:
 
 
 @frozen(kw_only=True)
-class Share:
+class Share(AboutRuns):
     """Part of a whole: what limits one run, such as memory in a decode step, or what makes its uncertainty."""
 
     runs: tuple[int, ...]
@@ -223,7 +234,7 @@ class Share:
 
 
 @frozen(kw_only=True)
-class Limit:
+class Limit(AboutRuns):
     """Limit on a metric, and the value that the best or nearest run has."""
 
     runs: tuple[int, ...]
@@ -239,7 +250,7 @@ class Limit:
 
 
 @frozen(kw_only=True)
-class Score:
+class Score(AboutRuns):
     """Measured value of a run beside its prediction."""
 
     runs: tuple[int, ...]
@@ -251,7 +262,7 @@ class Score:
 
 
 @frozen(kw_only=True)
-class Turn:
+class Turn(AboutRuns):
     """Change of one condition after which another run wins."""
 
     runs: tuple[int, ...]
@@ -284,7 +295,7 @@ class Turn:
 
 
 @frozen(kw_only=True)
-class Supply:
+class Supply(AboutRuns):
     """Battery of a use case, and the time for which a run can draw from it."""
 
     runs: tuple[int, ...]
@@ -296,7 +307,7 @@ class Supply:
 
 
 @frozen(kw_only=True)
-class Swing:
+class Swing(AboutRuns):
     """Range of a metric of a run over the range of one constant."""
 
     runs: tuple[int, ...]
@@ -311,7 +322,7 @@ class Swing:
 
 
 @frozen(kw_only=True)
-class Change:
+class Change(AboutRuns):
     """Value of a metric in one run and in a later run of the same hardware, and what changes it."""
 
     runs: tuple[int, int]
@@ -325,7 +336,7 @@ class Change:
 
 
 @frozen(kw_only=True)
-class Front:
+class Front(AboutRuns):
     """Configurations that no other beats in both metrics. `runs` is in the order of the first metric, best first."""
 
     runs: tuple[int, ...]
@@ -339,7 +350,7 @@ class Front:
 
 
 @frozen(kw_only=True)
-class Term:
+class Term(AboutRuns):
     """Part of the difference of two runs, the second minus the first. The terms of one level sum to it exactly, except
     those of `subgraph` and `traffic`, which are only the ones that matter.
     """
@@ -377,7 +388,7 @@ class Term:
 
 
 @frozen(kw_only=True)
-class Win:
+class Win(AboutRuns):
     """Parts of a model, or models, for which one chip alone has the best value of a metric.
 
     Wins of available hardware are among available hardware, those of other hardware among all.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
@@ -33,6 +33,7 @@ from joulemap.generated.compare import PairChance
 from joulemap.generated.flip import BatchWinner
 from joulemap.physics.interval.error_scale import NORMAL, TOLD_APART
 from joulemap.physics.record.constant import STATIC
+from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.root import MOST_FACTOR, solve
 from joulemap.plan.model_name import find_batch
 from joulemap.plan.run import plan_selected
@@ -42,9 +43,6 @@ from joulemap.plan.variation import Variation
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.physics.record.hardware import Hardware
 
 MOST_TURNS: Final = 10
 """Maximum constants among the facts; tables have all."""
@@ -279,7 +277,7 @@ class FlipAnswer(ConstantAnswer):
     @property
     def winner(self) -> str:
         """Better side, `A` or `B`."""
-        return "AB"[list(self.facts.runs).index(self.choice.runs[0])]
+        return "AB"[list(self.facts.runs).index(self.choice.run)]
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats, including the winner and the ratio."""

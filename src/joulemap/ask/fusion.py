@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
@@ -18,12 +18,10 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table, group
 from joulemap.generated.fusion import FusionOperator, FusionPattern, FusionSubgraph, FusionTotal
+from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.runtime import RUNTIME, USUAL_RUNTIME
 from joulemap.plan.source import Source
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.physics.record.hardware import Hardware
 
 ASKED: Final = ("energy", "latency")
 """Metrics of the decision."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from joulemap.ask.answer import Answer, fetch_tables
 from joulemap.catalog.digest import expand_paths, is_hardware_path
-from joulemap.domain.catalogue import DEFAULT_MODE
+from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
 from joulemap.domain.computed import make_table
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.offer import SellerPrice
 from joulemap.domain.settings import check_name, name_boundary
 from joulemap.domain.table import Table
 from joulemap.generated.calibration import StoredCalibration
@@ -24,8 +25,10 @@ from joulemap.generated.hardware import (
     ListedOperator,
     RidgePoint,
 )
+from joulemap.physics.record.calibration import Calibration, CalibrationEntry
 from joulemap.physics.record.compiler import ANY, EXCEPTED, REFUSED
 from joulemap.physics.record.configuration import BOARD, BOUNDARY_NAMES, BoundaryName
+from joulemap.physics.record.hardware import Hardware
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
 from joulemap.plan.selection import find_chip, find_default_chip, resolve_name
@@ -35,11 +38,6 @@ from joulemap.store.hardware import read_hardware
 from joulemap.store.query import fetch
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.domain.offer import SellerPrice
-    from joulemap.physics.record.calibration import Calibration, CalibrationEntry
-    from joulemap.physics.record.hardware import Hardware
 
 
 @frozen(kw_only=True)
@@ -198,7 +196,6 @@ def load_named(name: str) -> tuple[Hardware, str]:
     Raises UnknownNameError, UsageError or CatalogueError.
     """
     from joulemap.catalog.load import find_hardware, load_files
-    from joulemap.domain.catalogue import HardwareEntry
 
     ref = HardwareRef.read(name)
     label = ref.label

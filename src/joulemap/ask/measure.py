@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
@@ -17,6 +17,7 @@ from joulemap.generated.calibration import StoredCalibration
 from joulemap.generated.measure import HostPace, Score
 from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.physics.record.configuration import LAUNCH
+from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.product import choose_setting
 from joulemap.plan.catalogue import known_hardware, writing
 from joulemap.plan.run import plan_selected
@@ -31,9 +32,6 @@ from joulemap.store.run import find_projected_hardware
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.system.resource import need_torch
-
-if TYPE_CHECKING:
-    from joulemap.physics.record.hardware import Hardware
 
 MEASURED: Final = Settings(runtime="eager")
 """Default settings of a measurement: a runtime that needs no compiler."""

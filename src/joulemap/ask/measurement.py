@@ -40,7 +40,7 @@ from joulemap.plan.workload import (
 )
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, open_in_memory, transaction, using
-from joulemap.store.measurement import has_measurement_on, read_measurements as read_stored
+from joulemap.store.measurement import has_measurement_on, read_measurements as read_stored, write_measurements
 from joulemap.store.query import fetch, find_projected
 from joulemap.store.workload import read_columns
 from joulemap.system.errors import CatalogueError, ModelError, UnknownNameError, UnsupportedError, UsageError
@@ -159,8 +159,6 @@ def store_measurements(source: Source, rows: Sequence[MeasuredRow]) -> tuple[int
 
     Raises CatalogueError for a date that no calendar has or that has not come; then nothing is stored.
     """
-    from joulemap.store.measurement import write_measurements
-
     for row in rows:
         try:
             if stated := find_date(row):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager
+from typing import Any
 
 import attrs
 
@@ -15,7 +16,9 @@ from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.generated.analyze import RunTotal
 from joulemap.generated.model import ListedOperator, ModelCaveat, ModelProfile, ModulePart, OperationShare, PatternShare
+from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.weight import label_precision
+from joulemap.physics.record.workload import Workload
 from joulemap.plan.model_name import find_precisions
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
@@ -25,12 +28,6 @@ from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.store.workload import read_workload
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from joulemap.physics.record.hardware import Hardware
-    from joulemap.physics.record.workload import Workload
 
 
 @frozen(kw_only=True)

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import attrs
 
 from joulemap.ask.answer import Answer, describe_findings
-from joulemap.ask.hardware_file import LONGEST_TRIAL_S
+from joulemap.ask.hardware_file import LONGEST_TRIAL_S, choose_trial_models, read_trial_workloads
+from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
 from joulemap.domain.computed import described, make_table
 from joulemap.domain.table import Table
+from joulemap.plan.budget import bind_alone
+from joulemap.store.query import fetch
 from joulemap.system.errors import JoulemapError, UnknownNameError, UnsupportedError
 from joulemap.system.name import fold_name
 from joulemap.system.package import Package, list_packages, trying
@@ -243,10 +246,6 @@ def list_odd(hardware: Hardware) -> list[Fault]:
 
 def _check_plausible(hardware: Hardware) -> Iterator[Fault]:
     """Yield the numbers of a chip that are probably in a wrong unit."""
-    from joulemap.ask.hardware_file import choose_trial_models, read_trial_workloads
-    from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
-    from joulemap.plan.budget import bind_alone
-
     least, most = CLOCKS_HZ
     if HardwareEntry.of(hardware).form == "microcontroller":
         least = 0.0
@@ -287,14 +286,12 @@ def _check_runs(source: Source, supplied: Supplied, refused: dict[str, str]) -> 
     Adds to `refused` the chips on which no trial model runs, with a reason.
     """
     from joulemap.ask.database import check
-    from joulemap.ask.hardware_file import choose_trial_models
     from joulemap.ask.sanity import COPY, PRODUCT
     from joulemap.domain.settings import Settings
     from joulemap.generated.hardware import Probe
     from joulemap.plan.reader import reading
     from joulemap.plan.run import plan_runs
     from joulemap.plan.stored_runs import opening_runs
-    from joulemap.store.query import fetch
 
     run_ids: list[int] = []
     models: dict[str, None] = {}
@@ -332,11 +329,8 @@ def _check_monotone(hardware: Hardware) -> Iterator[Fault]:
 
     Runs that the power limit slows are not compared: a faster memory or clock leaves less power to the units.
     """
-    from joulemap.ask.hardware_file import choose_trial_models, read_trial_workloads
-    from joulemap.domain.catalogue import DEFAULT_MODE
     from joulemap.physics.change import change_hardware
     from joulemap.physics.record.constant import Change, list_constants
-    from joulemap.plan.budget import bind_alone
 
     models = choose_trial_models(hardware)
     works = {batch: read_trial_workloads(models, batch) for batch in BATCHES}
@@ -407,7 +401,6 @@ def _score(source: Source, supplied: Supplied) -> Iterator[PackageFinding]:
     """Yield the errors of the predictions of the measured runs, and each row that is far off or not predicted."""
     from joulemap.ask.validate import evaluating_measured
     from joulemap.generated.validate import ScoredRow
-    from joulemap.store.query import fetch
 
     if not supplied.measurements:
         yield from _state("measurements", "ok", [_find("unscored")])

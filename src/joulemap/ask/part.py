@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
@@ -18,15 +18,13 @@ from joulemap.domain.settings import Settings
 from joulemap.domain.table import group
 from joulemap.generated.analyze import RunTotal
 from joulemap.generated.model import ModulePart
+from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.runtime import RuntimeName
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
 from joulemap.store.run import find_subgraphs
 from joulemap.system.errors import UnknownNameError, UnsupportedError
-
-if TYPE_CHECKING:
-    from joulemap.physics.record.hardware import Hardware
 
 OF_A_GAP: Final = ("uncalibrated",)
 """SQL rules on the difference of two runs."""

@@ -37,7 +37,7 @@ class Asked:
     """Required number of chips; None for any number, or the question's default."""
     metrics: tuple[str, ...] = ()
     """Metrics that the question accepts."""
-    keywords: Mapping[str, object] = attrs.field(factory=dict)
+    keywords: Mapping[str, object] = {}
     """Keyword arguments that the question gets in addition, for this figure only."""
 
 

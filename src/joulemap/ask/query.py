@@ -13,7 +13,6 @@ from joulemap.plan.reader import reading as reading_database
 from joulemap.plan.source import Source
 from joulemap.store.connection import READING, Connection, limit
 from joulemap.store.library import find_query, list_queries as find_queries
-from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.query import Rows, check_ledgers, check_query, check_runs, find_projected, prepare_query, run_query
 from joulemap.store.sharing import Kind
 from joulemap.store.statement import Statement, prepare
@@ -66,7 +65,7 @@ def stream_query(
     given = parameters or {}
     with reading(source, kind) as connection:
         if is_own:
-            check_query(connection, definition, SCHEMA_VERSION)
+            check_query(connection, definition)
         check_runs(connection, given)
         if _find_folder(source) is None:  # a lake reports missing ledgers itself
             check_ledgers(connection, definition, given)
@@ -179,7 +178,7 @@ def _check_own(source: Source, own: Path) -> None:
         for query in find_queries(own):
             if query.path.is_relative_to(own):
                 try:
-                    check_query(connection, query, SCHEMA_VERSION)
+                    check_query(connection, query)
                 except SqlError as error:
                     refused.append(str(error))
     if refused:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from joulemap.domain.table import group
 from joulemap.generated.analyze import RunTotal
+from joulemap.physics.record.workload import Operator, Subgraph, Workload
 from joulemap.plan.reader import reading
 from joulemap.plan.source import Source
+from joulemap.store.connection import Connection
 from joulemap.store.library import find_query
 from joulemap.store.query import check_runs, fetch, run_query
 from joulemap.store.run import find_outlines, find_workload_of
@@ -18,10 +20,6 @@ from joulemap.store.workload import read_workload
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
-
-if TYPE_CHECKING:
-    from joulemap.physics.record.workload import Operator, Subgraph, Workload
-    from joulemap.store.connection import Connection
 
 ALLOCATIONS: Final = "run.allocation"
 """Query whose columns are the fields of `Allocation`."""

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import attrs
 
@@ -24,7 +24,7 @@ from joulemap.ask.finding import RULES, Finding, Rule, rule
 from joulemap.ask.scope import Scope
 from joulemap.ask.setting import SETTINGS
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.metric import METRIC
 from joulemap.domain.table import Column, group
 from joulemap.generated.model import Caveat as StoredCaveat, ModelCaveat
 from joulemap.generated.run import Fallback
@@ -149,7 +149,7 @@ def weigh_findings(findings: Sequence[Finding | Refusal], choices: Sequence[Choi
 
 def name_weighed(metric: str) -> str:
     """Return the quantity whose errors move a metric: `energy`, `latency`, or neither for memory and prices."""
-    powers = METRIC[cast("MetricName", metric)]
+    powers = METRIC[metric]
     return "energy" if powers.energy_power else "latency" if powers.latency_power else ""
 
 

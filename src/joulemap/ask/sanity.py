@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
@@ -15,6 +15,7 @@ from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.generated.hardware import Probe
 from joulemap.physics.record.calibration import UNCALIBRATED
+from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.runtime import SEPARATE_RUNTIME
 from joulemap.plan.reader import reading
 from joulemap.plan.run import plan_selected
@@ -24,9 +25,6 @@ from joulemap.plan.stored_runs import opening_runs
 from joulemap.store.query import fetch
 from joulemap.store.run import find_projected_hardware
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.physics.record.hardware import Hardware
 
 PRODUCT: Final = "matrix_product"
 COPY: Final = "stream_copy"

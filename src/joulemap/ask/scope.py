@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
@@ -14,7 +14,10 @@ from joulemap.ask.refusal import find_left_out, find_refused
 from joulemap.domain.assumed import AssumedEnergy
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
-from joulemap.domain.table import group
+from joulemap.domain.table import Table, group
+from joulemap.generated.calibration import StoredCalibration
+from joulemap.generated.model import Caveat
+from joulemap.generated.run import Fallback, Omitted
 from joulemap.physics.record.configuration import BOUNDARY, NO_HOST
 from joulemap.physics.record.weight import label_precision
 from joulemap.plan.run import Plan, plan_runs
@@ -26,12 +29,6 @@ from joulemap.store.reading import RunReading
 from joulemap.store.run import Outline
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.domain.table import Table
-    from joulemap.generated.calibration import StoredCalibration
-    from joulemap.generated.model import Caveat
-    from joulemap.generated.run import Fallback, Omitted
 
 VARYING: Final = ("precision", "batch", "runtime")
 """Settings that distinguish runs of one chip."""

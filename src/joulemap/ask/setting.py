@@ -90,11 +90,6 @@ def launched(scope: Scope) -> Iterator[Finding]:
             yield Finding(kind="launched" if one.host else "launched_by_default", run_id=run_id, values=values)
 
 
-def names_engine(model: str) -> bool:
-    """Return True for the name of a pass of a served model, which states its engine as an argument."""
-    return "engine=" in model
-
-
 def compiled(scope: Scope) -> Iterator[Finding]:
     """Find the inference engine that the runtime `engine` means on chips that also have a framework's compiler.
 
@@ -105,7 +100,7 @@ def compiled(scope: Scope) -> Iterator[Finding]:
     devices = {
         run_id: [(part.architecture, part.vendor) for part in boxes.get(one.hardware, (one,))]
         for run_id, one in scope.outlines.items()
-        if not names_engine(one.model)
+        if "engine=" not in one.model  # an argument of passes of a served model
     }
     is_mixed = len({has_framework(architecture) for pairs in devices.values() for architecture, _ in pairs}) > 1
     for run_id, pairs in devices.items():

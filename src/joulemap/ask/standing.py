@@ -90,7 +90,7 @@ def find_beyond(scope: Scope, rows: Sequence[Standing], choices: Iterable[Choice
     """Return the best run of each model over the best of its choice, where that is another run."""
     firsts = {row.workload_id: row.run_id for row in reversed(rows)}
     workloads = {row.run_id: row.workload_id for row in rows}
-    pairs = [(first, one.runs[0]) for one in choices if (first := firsts[workloads[one.runs[0]]]) not in one.runs]
+    pairs = [(first, one.run) for one in choices if (first := firsts[workloads[one.run]]) not in one.runs]
     if not pairs:
         return []
     ids = [run_id for pair in pairs for run_id in pair]

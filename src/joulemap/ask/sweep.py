@@ -265,10 +265,10 @@ def _prefer(rows: Sequence[Best], own: Choice, column: int) -> Iterator[Choice]:
     """Yield the choice of an unavailable chip over the best available one, by the metric at this place of `ASKED`."""
     is_higher = METRIC[ASKED[column]].is_higher_better
     best = min(rows, key=lambda one: (-one.best[column] if is_higher else one.best[column], one.row.hardware))
-    if best.ids[column] != own.runs[0]:
+    if best.ids[column] != own.run:
         ends = sorted((best.best[column], own.value.value))
         yield Choice(
-            runs=(best.ids[column], own.runs[0]),
+            runs=(best.ids[column], own.run),
             metric=own.metric,
             value=Quantity(best.best[column], own.value.unit),
             ratio=ends[1] / ends[0],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import attrs
 
@@ -28,14 +28,17 @@ from joulemap.domain.settings import ScoreDivision, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.measurement import ListedMeasurement, ServedMeasurement
 from joulemap.generated.validate import EnergyEvidence, OperatorScore, PredictionScore, ServingRefusal
+from joulemap.physics.record.calibration import Calibration
 from joulemap.physics.record.configuration import BOARD, BOUNDARY_NAMES, SYSTEM, BoundaryName, Precision, name_precision
+from joulemap.physics.record.hardware import Hardware
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_catalogue
-from joulemap.plan.estimate import ensure_estimates
+from joulemap.plan.estimate import SizedOperator, ensure_estimates
 from joulemap.plan.reader import reading
 from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import ensure_all
+from joulemap.store.connection import Connection
 from joulemap.store.library import find_query
 from joulemap.store.query import fetch, find_projected, run_query
 from joulemap.system.errors import (
@@ -49,13 +52,6 @@ from joulemap.system.errors import (
     UsageError,
 )
 from joulemap.system.wing import find_parts
-
-if TYPE_CHECKING:
-    from joulemap.physics.record.calibration import Calibration
-    from joulemap.physics.record.hardware import Hardware
-    from joulemap.plan.estimate import SizedOperator
-    from joulemap.store.connection import Connection
-
 
 STORED: Final = (
     "SELECT source, hardware, model, CAST(batch AS DOUBLE) FROM measurements "

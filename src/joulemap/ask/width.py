@@ -9,13 +9,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.physics.width import Widths
-from joulemap.physics.workload import ROLE_CODE, columns_of, sum_by
+from joulemap.physics.workload import ROLE_CODE, Floats, columns_of, sum_by
 
 if TYPE_CHECKING:
     from joulemap.domain.table import Table
     from joulemap.generated.model import ModelProfile, OperationShare, PatternShare
     from joulemap.physics.record.workload import Workload
-    from joulemap.physics.workload import Floats
 
 CONSTANT: Final = "constant"
 """Fusion pattern of operators that depend on no input."""

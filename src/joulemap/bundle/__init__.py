@@ -1,14 +1,10 @@
 """Packed data that predictions need without a database: built-in workloads, and chips as their runs use them."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from joulemap.system import make_lookup
 
 if TYPE_CHECKING:
     from joulemap.generated.bundle import *
-
-    __all__: list[str]
 else:
     __getattr__, __dir__ = make_lookup(__name__, "joulemap.generated.bundle")

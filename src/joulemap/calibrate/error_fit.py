@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-import attrs
 import numpy as np
 
 from joulemap.physics.interval.error_scale import (
@@ -67,11 +66,6 @@ class Residual:
     """True if only `foreign_error` is scored, not `error`."""
     is_inherited: bool = False
     """True if the prediction uses the calibration of other hardware of its generation."""
-
-    @property
-    def as_foreign(self) -> Residual:
-        """Residual with `foreign_error` in place of `error`, if it has one."""
-        return self if self.foreign_error is None else attrs.evolve(self, error=self.foreign_error)
 
     def has(self, level: int) -> bool:
         """Return whether the residual belongs to a group at this level; at the compiler level, only if its compiler is

@@ -6,15 +6,11 @@ against its class: energies are scaled to its node, and its overrides are applie
 record. `digest` and `sheet` import little; `load` imports cattrs.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from joulemap.system import make_lookup
 
 if TYPE_CHECKING:
     from joulemap.generated.catalog import *
-
-    __all__: list[str]
 else:
     __getattr__, __dir__ = make_lookup(__name__, "joulemap.generated.catalog")

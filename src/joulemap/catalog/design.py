@@ -10,15 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import attrs
 
 from joulemap.catalog.parser import MAX_FILE_BYTES, name_file, read_file
 from joulemap.system.errors import CatalogueError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ID: Final = re.compile(r"[a-z0-9][a-z0-9_]*")
 

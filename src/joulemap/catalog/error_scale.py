@@ -33,8 +33,6 @@ SCALE_COLUMNS: Final = tuple(field.name for field in attrs.fields(ErrorScale) if
 ALIKE: Final = ("architecture", "work", "runtime", "precision", "hardware")
 """Columns by which boards belong to the group of an error scale; an empty column of the scale matches any board."""
 
-SHARE_COLUMNS: Final = ("quantity", "factor", "share", "basis", "source")
-
 
 @cache
 def load_doubt() -> Doubt:

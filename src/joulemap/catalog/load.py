@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from joulemap.catalog.chip import is_box_file, load_hardware
 from joulemap.catalog.digest import catalogue_digest, own_files, shipped_files
 from joulemap.catalog.parser import name_file
-from joulemap.domain.catalogue import Catalogue
+from joulemap.domain.catalogue import Catalogue, find_alike
 from joulemap.physics.record.hardware import Hardware
 from joulemap.system.cache import cache_folder, read_cached, write_cached
 from joulemap.system.errors import CatalogueError
@@ -85,7 +85,6 @@ def load_files(files: Iterable[Path]) -> tuple[Hardware, ...]:
 def find_hardware(name: str) -> Hardware:
     """Return the hardware of the catalogue or of a family with this id or alias; UnknownNameError suggests others."""
     from joulemap.catalog.family import find_members, load_member
-    from joulemap.domain.catalogue import find_alike
 
     catalogue = load_catalogue()
     members = () if find_alike(catalogue.entries, name) else find_members([name])

@@ -15,7 +15,6 @@ import math
 import re
 import reprlib
 import tomllib
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -26,7 +25,7 @@ import attrs
 from joulemap.catalog.digest import DATA, PROFILES
 from joulemap.domain.catalogue import HardwareEntry, ModelEntry, find_entry, find_model_name
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.measurement import Measurement, ProfiledKernel
+from joulemap.domain.measurement import Measurement
 from joulemap.domain.operator.name import is_operator
 from joulemap.physics.record.configuration import (
     BOUNDARY,
@@ -86,11 +85,6 @@ outside means noise or a unit other than the column's, and could overflow a doub
 """
 
 TEXTS: Final = ("hardware", "model", "precision", "source")
-
-NAMESPACE: Final = "aten::"
-
-Configuration = tuple[str, str, int]
-"""(model, precision, batch) of a profiled run."""
 
 T = TypeVar("T")
 
@@ -309,7 +303,7 @@ def check_single(
     row: Mapping[str, Any], entries: Mapping[str, HardwareEntry], models: Mapping[str, ModelEntry]
 ) -> Measurement:
     """Parse cells into the measurement of a single run; ValueError, UsageError or UnknownNameError if invalid."""
-    return _checked(row, KNOWN, entries, models)
+    return _checked(row, entries, models)
 
 
 def _check_all(
@@ -377,9 +371,9 @@ def check_columns(row: Mapping[str, Any], known: Iterable[str], number: str = NU
 
 
 def _checked(
-    row: Mapping[str, Any], known: Iterable[str], entries: Mapping[str, HardwareEntry], models: Mapping[str, ModelEntry]
+    row: Mapping[str, Any], entries: Mapping[str, HardwareEntry], models: Mapping[str, ModelEntry]
 ) -> Measurement:
-    check_columns(row, known)
+    check_columns(row, KNOWN)
     for name in (*TEXTS, "batch", "runtime"):
         if row.get(name) in (None, ""):
             raise ValueError(f"{name} is missing")
@@ -523,23 +517,6 @@ class Profile:
     def operators(self) -> Path:
         """Path of the file with times by traced operator."""
         return self.path.with_suffix(".parquet")
-
-    def read_kernels(self) -> dict[Configuration, tuple[ProfiledKernel, ...]]:
-        """Return (model, precision, batch) -> recorded rows, in the order of the file."""
-        by_configuration: dict[Configuration, list[ProfiledKernel]] = defaultdict(list)
-        with self.path.with_suffix(".csv").open(newline="", encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                kernel = ProfiledKernel(
-                    model=row["model"],
-                    precision=row["precision"],
-                    batch=int(row["batch"]),
-                    aten=row["op"].removeprefix(NAMESPACE),
-                    shapes=tuple(tuple(shape) for shape in json.loads(row["input_shapes"])),
-                    call_count=int(row["calls"]),
-                    device_time_us=float(row["device_time_us_total"]),
-                )
-                by_configuration[kernel.model, kernel.precision, kernel.batch].append(kernel)
-        return {configuration: tuple(kernels) for configuration, kernels in by_configuration.items()}
 
 
 def load_profiles(folder: Path = PROFILES) -> tuple[Profile, ...]:

@@ -7,8 +7,6 @@ if TYPE_CHECKING:  # keep imports few until Ctrl-C is handled
     from typing import NoReturn
 
     from joulemap.generated.cli import *
-
-    __all__: list[str]
 else:
 
     def __getattr__(name: str) -> object:

@@ -32,7 +32,15 @@ from joulemap.cli.interrupt import end, is_asked
 from joulemap.cli.overview import find_commands, list_commands
 from joulemap.cli.usage import ALL, Help, find_width, print_help, show_help
 from joulemap.cli.voice import Quiet, Verbose, end_progress, print_text, set_encodings, voice, write_message
-from joulemap.system.errors import ExitCode, JoulemapError, SeveralChipsError, UsageError
+from joulemap.system.errors import (
+    DatabaseError,
+    ExitCode,
+    JoulemapError,
+    LockedDatabaseError,
+    OlderDatabaseError,
+    SeveralChipsError,
+    UsageError,
+)
 
 EXIT_CODES: Final = (
     "0 success",
@@ -330,7 +338,6 @@ def _find_damage() -> str:
     Rows that break a rule but are as they were written are no damage, and a check that cannot run finds none.
     """
     from joulemap.cli.output import opened
-    from joulemap.system.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError
 
     for path in opened[-1:]:
         if path.is_file():

@@ -12,6 +12,7 @@ from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
 from joulemap.cli.panel import OUTPUT
 from joulemap.cli.usage import group
 from joulemap.domain.settings import ArchiveFormat
+from joulemap.system.errors import ConservationError
 
 app = group(__doc__)
 
@@ -118,8 +119,6 @@ def recover(
     \b
     joulemap db recover sound.duckdb --db damaged.duckdb
     """
-    from joulemap.system.errors import ConservationError
-
     recovery = database.open().recover(path)
     runs = f"{recovery.run_count} {'run' if recovery.run_count == 1 else 'runs'}"
     emit_line(f"{path}: {runs}{f'; {database.db} is sound, and was copied as it is' if recovery.is_copy else ''}")
@@ -139,8 +138,6 @@ def check(*, output: OutputOptions) -> None:
     \b
     joulemap db check
     """
-    from joulemap.system.errors import ConservationError
-
     answer = output.workspace().check()
     output.write(answer.document())
     if answer.findings.rows:

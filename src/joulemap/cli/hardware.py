@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import Annotated, Any, Final, cast
 
 import typer
 
@@ -16,13 +16,9 @@ from joulemap.cli.panel import OUTPUT
 from joulemap.cli.usage import group
 from joulemap.cli.value import read_quantity
 from joulemap.domain.architecture import find_class
-from joulemap.domain.settings import Device
-from joulemap.physics.record.configuration import BOARD
+from joulemap.domain.settings import Deployment, Device
+from joulemap.physics.record.configuration import BOARD, BoundaryName
 from joulemap.system.errors import UsageError
-
-if TYPE_CHECKING:
-    from joulemap.domain.settings import Deployment
-    from joulemap.physics.record.configuration import BoundaryName
 
 app = group(__doc__)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from joulemap.cli.command import command, option
 from joulemap.cli.output import DatabaseOptions
 from joulemap.cli.value import read_quantity
-from joulemap.system.errors import ExitCode, JoulemapError, MissingPackageError, UsageError
+from joulemap.system.errors import ExitCode, JoulemapError, MissingPackageError, UnknownNameError, UsageError
 from joulemap.system.handle import IS_POSIX
 from joulemap.system.record import frozen
 from joulemap.system.resource import package_version
@@ -264,8 +264,6 @@ def make_server(host: Host) -> Server[Any]:
         try:
             given = dict(request.arguments or {})
             if request.name not in (*tools, OPTIONS):
-                from joulemap.system.errors import UnknownNameError
-
                 raise UnknownNameError("tool", request.name, [*tools, OPTIONS])
             wants_options = request.name == OPTIONS
             content = describe_options(given) if wants_options else await host.answer(tools[request.name], given)

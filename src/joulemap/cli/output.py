@@ -20,7 +20,7 @@ from joulemap.cli.interrupt import raise_if_interrupted
 from joulemap.cli.panel import OUTPUT, HelpPosition
 from joulemap.cli.voice import end_progress, move_progress, voice, write_message, writing_answer
 from joulemap.domain.settings import DEFAULT_DATABASE, WAIT_S
-from joulemap.show.present.format import TABLE, list_formats
+from joulemap.show.present.format import SCHEMA_VERSION, TABLE, list_formats, write
 from joulemap.show.present.text import make_visible
 from joulemap.system.errors import UsageError
 from joulemap.system.file import COMPANIONS, check_output, is_stream, write_file, write_pieces
@@ -225,8 +225,6 @@ class OutputOptions(DatabaseOptions):
             )
             voice.inform(f"wrote {self.output}")
         else:
-            from joulemap.show.present.format import write
-
             form = self.written_form
             if form == "json":
                 document = _put_head(document, is_wrapped=self.envelope)
@@ -325,7 +323,6 @@ class OutputOptions(DatabaseOptions):
 
 def make_head() -> dict[str, Any]:
     """Return the first keys of a JSON document: schema version, command and program."""
-    from joulemap.show.present.format import SCHEMA_VERSION
     from joulemap.system.resource import package_version
 
     program = f"joulemap {package_version('joulemap')}"

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 from joulemap.cli.command import option
 from joulemap.cli.interrupt import raise_if_interrupted
 from joulemap.cli.output import DRAWN, PARQUET, OutputOptions, emit, emit_pieces, make_head
-from joulemap.cli.voice import voice
+from joulemap.cli.voice import voice, write_message
+from joulemap.show.present.format import write, write_rows
 from joulemap.system.draft import discard
 from joulemap.system.errors import ExitCode, SqlError
 from joulemap.system.file import write_file
@@ -113,7 +114,6 @@ def each_in_time(items: Iterator[One], bounds: Bounds) -> Iterator[One]:
 
 
 def _end(bounds: Bounds) -> NoReturn:
-    from joulemap.cli.voice import write_message
     from joulemap.store.bound import describe_time_limit
 
     discard()
@@ -144,8 +144,6 @@ class StreamOptions(OutputOptions):
 
     def write_rows(self, open_: Open, bounds: Bounds, queries: Path | None = None) -> None:
         """Write the rows of a statement; `queries` is the folder of the user's own queries. Raises like `run`."""
-        from joulemap.show.present.format import write_rows
-
         workspace = self.workspace()
         if self.written_form == PARQUET:
             with capping(bounds):
@@ -200,7 +198,6 @@ class StreamOptions(OutputOptions):
     def _draw_first(self, statement: Statement, batches: Iterator[Batch], most: int) -> str:
         from joulemap.show.present.cell import show_count
         from joulemap.show.present.document import table_document
-        from joulemap.show.present.format import write
 
         rows: Batch = []
         while len(rows) <= most and (batch := next(batches, None)):

@@ -12,7 +12,7 @@ import attrs
 from joulemap.physics.record.configuration import MAX_BATCH
 from joulemap.system.errors import UsageError
 from joulemap.system.name import split_names
-from joulemap.system.number import check_digits, read_real, read_whole
+from joulemap.system.number import check_digits, find_bare, parse_si, read_real, read_whole
 
 Record = TypeVar("Record")
 
@@ -37,7 +37,6 @@ def read_number(option: str, text: str, unit: str) -> float | None:
         return None
     if len(text) > MOST_QUANTITY:
         raise UsageError(f"{option}: {text[:20]}… has {len(text):,} characters, expected a number such as 1.5{unit}")
-    from joulemap.system.number import find_bare, parse_si
 
     if unit != "1" and (bare := find_bare(text)):
         raise UsageError(f"{option}: {text!r} has no unit: write {_example(bare, unit)}")

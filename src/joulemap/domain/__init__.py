@@ -1,14 +1,10 @@
 """Domain records: frozen, with no behaviour beyond their invariants and derived properties."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from joulemap.system import make_lookup
 
 if TYPE_CHECKING:
     from joulemap.generated.domain import *
-
-    __all__: list[str]
 else:
     __getattr__, __dir__ = make_lookup(__name__, "joulemap.generated.domain")

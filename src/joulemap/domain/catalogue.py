@@ -16,7 +16,7 @@ from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.hardware_ref import MemoryConfiguration
 from joulemap.domain.host import is_part, name_rest
 from joulemap.domain.operator.name import is_operator, spell
-from joulemap.physics.record.configuration import PRECISION_BYTES
+from joulemap.physics.record.configuration import PRECISION_BYTES, Precision
 from joulemap.physics.record.operating_point import read_point
 from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.target import DEFAULT_MODE as DEFAULT_MODE
@@ -27,7 +27,6 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.domain.settings import Form
     from joulemap.domain.supplied import Supplied
-    from joulemap.physics.record.configuration import Precision
     from joulemap.physics.record.hardware import Hardware, PowerMode
 
 DEFAULT_HARDWARE: Final = (*(CLASS_HARDWARE[name] for name in ("cpu", "gpu", "tpu")), "rtx_4090")

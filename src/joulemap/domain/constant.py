@@ -6,13 +6,10 @@ They stand outside `physics`, because no result depends on them: an edit here ou
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from joulemap.physics.record.constant import UNATTRIBUTED
-
-if TYPE_CHECKING:
-    from joulemap.physics.record.address import Address
-    from joulemap.physics.record.constant import Constant
+from joulemap.physics.record.address import Address
+from joulemap.physics.record.constant import UNATTRIBUTED, Constant
 
 NAMES: Final[Mapping[str, str]] = {
     "unit_count": "number of units",

@@ -28,13 +28,6 @@ BOUNDARY_LABEL: Final[Mapping[BoundaryName, str]] = {
 }
 """Energy boundary -> name in lists of choices, with what it contains."""
 
-CUT_MEANING: Final[Mapping[str, str]] = {
-    "first": "all up to the first operator that it does not run",
-    "stretch": "one stretch of operators without a gap",
-    "each": "every operator that it runs, between those that it does not",
-}
-"""Way to split a model between chip and host, one of `CUTS` -> description of the operators on the chip."""
-
 PACE_MEANING: Final = "factor on the device time of an engine's passes of language models"
 """Meaning of a coefficient whose name begins with `served_time`."""
 

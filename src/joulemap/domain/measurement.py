@@ -59,22 +59,6 @@ class Measurement:
 
 
 @frozen(kw_only=True)
-class ProfiledKernel:
-    """Row of a profile: an ATen operator at its input shapes, over one pass of a model."""
-
-    model: str
-    precision: str
-    batch: int
-    aten: str
-    """Dispatched operator, e.g. `cudnn_convolution`."""
-    shapes: tuple[Shape, ...]
-    """Argument shapes; empty for an argument that is not a tensor or is a list of tensors."""
-    call_count: int
-    device_time_us: float
-    """Device time of all calls, gaps between kernels excluded."""
-
-
-@frozen(kw_only=True)
 class TracedOperator:
     """Properties of an operator that decide which eager kernels run it."""
 

@@ -5,6 +5,7 @@ Energy and energy x delay are per batch; a metric per inference says so in its n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
 from joulemap.system.record import frozen
@@ -135,7 +136,7 @@ METRICS: Final = (
            energy_power=1.0),
 )  # fmt: skip
 
-METRIC: Final = {metric.name: metric for metric in METRICS}
+METRIC: Final[Mapping[str, Metric]] = {metric.name: metric for metric in METRICS}
 """Name -> metric."""
 
 METRIC_NAMES: Final[tuple[MetricName, ...]] = get_args(MetricName)

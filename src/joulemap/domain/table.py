@@ -98,7 +98,7 @@ class Table(Generic[AnyRow]):
     columns: tuple[Column, ...]
     rows: tuple[AnyRow, ...]
     sql: str = ""
-    parameters: Mapping[str, Any] = attrs.field(factory=dict)
+    parameters: Mapping[str, Any] = {}
     projected: frozenset[str] = frozenset()
     """Hardware in the rows that can be neither bought nor rented; tables mark it with `~`."""
     notes: tuple[str, ...] = ()
@@ -110,15 +110,9 @@ class Table(Generic[AnyRow]):
 
     def with_columns(self, columns: Sequence[Column], values: Iterable[Sequence[Any]]) -> Table[tuple[Any, ...]]:
         """Return the table with additional columns; `values` has their cells for each row."""
-        return Table(
-            title=self.title,
-            columns=(*self.columns, *columns),
-            rows=tuple((*cells, *added) for cells, added in zip(self.cells, values, strict=True)),
-            sql=self.sql,
-            parameters=self.parameters,
-            projected=self.projected,
-            notes=self.notes,
-        )
+        table: Table[Any] = self
+        rows = tuple((*cells, *added) for cells, added in zip(self.cells, values, strict=True))
+        return attrs.evolve(table, columns=(*self.columns, *columns), rows=rows)
 
     def __iter__(self) -> Iterator[AnyRow]:
         return iter(self.rows)

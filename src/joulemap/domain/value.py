@@ -8,14 +8,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from joulemap.physics.record.constant import check_value
+from joulemap.physics.record.constant import Constant, check_value
 from joulemap.system.number import check_digits, find_bare, parse_si, read_real, read_whole
 from joulemap.system.units import format_si
-
-if TYPE_CHECKING:
-    from joulemap.physics.record.constant import Constant
 
 MOST_VALUES: Final = 1_000_000
 """Maximum values per range."""

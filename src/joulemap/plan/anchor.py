@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_shipped
-from joulemap.physics.record.calibration import Calibration
+from joulemap.physics.record.calibration import Calibration, CalibrationEntry, is_pace
 from joulemap.physics.record.configuration import BOARD
 from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.target import DEFAULT_MODE
@@ -22,7 +22,6 @@ from joulemap.system.package import find_class_package
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from joulemap.physics.record.calibration import CalibrationEntry
     from joulemap.physics.record.hardware import Hardware
     from joulemap.physics.record.reference import EnergyAction
     from joulemap.physics.workload import WorkloadColumns
@@ -95,7 +94,6 @@ def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:
     Factors on the time of an engine's passes belong to the machine that was measured and are not inherited.
     """
     from joulemap.domain.label import PACE_MEANING
-    from joulemap.physics.record.calibration import is_pace
 
     served = {name: one for name, one in calibration.coefficients.items() if is_pace(name)}
     kept = {name: one for name, one in calibration.coefficients.items() if name not in served}

@@ -14,7 +14,7 @@ from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import is_part, suggest_host
 from joulemap.domain.settings import Settings
-from joulemap.physics.record.configuration import BOARD, BOUNDARY
+from joulemap.physics.record.configuration import BOARD, BOUNDARY, BoundaryName
 from joulemap.physics.record.operating_point import OperatingPoint
 from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.record.target import host_word
@@ -26,7 +26,6 @@ from joulemap.system.record import frozen
 from joulemap.system.units import format_si
 
 if TYPE_CHECKING:
-    from joulemap.physics.record.configuration import BoundaryName
     from joulemap.physics.record.hardware import Hardware
     from joulemap.physics.record.surrounding import Surrounding
     from joulemap.plan.calibration import CalibrationUse

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from joulemap.catalog.calibration import find_calibration, find_named, locate, read_calibration, shipped_generations
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.physics.record.calibration import UNCALIBRATED, Calibration, CalibrationEntry
+from joulemap.physics.record.configuration import BoundaryName
+from joulemap.physics.record.hardware import Hardware
 from joulemap.plan.anchor import anchor_hardware, apply_calibration
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.target import AtBoundary, AtMode, Calibrated, Target
 from joulemap.plan.version import formula_version
 from joulemap.system.errors import CatalogueError, UsageError
 from joulemap.system.record import define
-
-if TYPE_CHECKING:
-    from joulemap.physics.record.configuration import BoundaryName
-    from joulemap.physics.record.hardware import Hardware
 
 AUTO: Final = "auto"
 """Default choice: the user's own calibration, else the shipped one, else the generation's, else none."""

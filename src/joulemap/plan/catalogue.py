@@ -12,13 +12,23 @@ from typing import TYPE_CHECKING, Final
 
 from joulemap.catalog.digest import catalogue_digest, is_hardware_path, own_files
 from joulemap.domain.architecture import find_class, find_whole_class
-from joulemap.domain.catalogue import HardwareEntry, find_alike
+from joulemap.domain.catalogue import Catalogue, HardwareEntry, find_alike
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.plan.model_name import list_names
-from joulemap.plan.version import interval_version
+from joulemap.plan.version import formula_version, interval_version
 from joulemap.store import connection as store
-from joulemap.store.catalogue import has_catalogue
+from joulemap.store.catalogue import (
+    ensure_calibrations,
+    has_catalogue,
+    write_catalogue,
+    write_cost,
+    write_doubt,
+    write_events,
+    write_roles,
+    write_scales,
+)
 from joulemap.store.connection import Connection, Patience, check_path, open_in_memory, transaction, using
+from joulemap.store.digest import Digester
 from joulemap.store.sharing import Kind
 from joulemap.store.template import Template, find_template
 from joulemap.store.version import has_intervals, record_intervals
@@ -135,8 +145,6 @@ def opening_alone(
     hardware: Hardware, *calibrations: tuple[CalibrationEntry, Calibration, Hardware]
 ) -> Iterator[Connection]:
     """Yield a temporary database of one chip and its calibrations."""
-    from joulemap.store.catalogue import ensure_calibrations
-
     with opening_chips({hardware.id: hardware}, hardware.id) as connection:
         ensure_calibrations(connection, list(calibrations))
         yield connection
@@ -145,9 +153,6 @@ def opening_alone(
 @contextlib.contextmanager
 def opening_chips(chips: Mapping[str, Hardware], label: str) -> Iterator[Connection]:
     """Yield a temporary database whose catalogue is these chips; `label` names it in errors."""
-    from joulemap.domain.catalogue import Catalogue
-    from joulemap.store.catalogue import write_catalogue
-
     with using(open_in_memory(), label) as connection:
         write_catalogue(connection, Catalogue(chips, label), {}, {}, "")
         yield connection
@@ -181,8 +186,6 @@ def writing(source: Source) -> Iterator[Connection]:
 
 def _renew_intervals(connection: Connection) -> None:
     """Compute the intervals of stored runs with the current formulas and error scales, those of the catalogue."""
-    from joulemap.store.digest import Digester
-
     if has_catalogue(connection, catalogue_digest()):
         _store_doubt(connection)
         Digester(connection).seal_tables()
@@ -194,7 +197,6 @@ def _store_doubt(connection: Connection) -> None:
     """Store the current error scales, and the intervals of stored runs that follow from them."""
     from joulemap.catalog.error_scale import load_doubt
     from joulemap.physics.interval.error_scale import list_error_groups
-    from joulemap.store.catalogue import write_doubt, write_scales
 
     for group in list_error_groups():
         for table, load_scales in group.tables.items():
@@ -253,8 +255,6 @@ def _store_defaults(connection: Connection) -> None:
     from joulemap.catalog.calibration import find_shipped, locate, read_calibration
     from joulemap.catalog.load import load_catalogue
     from joulemap.plan.anchor import default_target, find_anchors
-    from joulemap.plan.version import formula_version
-    from joulemap.store.catalogue import ensure_calibrations
     from joulemap.store.hardware import write_hardware
 
     described = load_catalogue().hardware
@@ -288,8 +288,6 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     from joulemap.catalog.sheet import load_assumptions, load_models, load_offers, load_regions, load_shipped
     from joulemap.domain.measurement import Measurement
     from joulemap.plan.anchor import default_target
-    from joulemap.store.catalogue import write_catalogue, write_cost, write_events, write_roles
-    from joulemap.store.digest import Digester
     from joulemap.store.measurement import clear_operator_measurements, read_operator_file, update_measurements
     from joulemap.trace.single import describe_examples
 

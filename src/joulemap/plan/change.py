@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain.catalogue import Variant, find_entry
+from joulemap.domain.catalogue import HardwareEntry, Variant, find_entry
 from joulemap.domain.hardware_ref import HardwareRef, name_variant
 from joulemap.domain.value import is_several, read_value, read_values, show_constant
 from joulemap.physics.record.address import CLOCK, UNIT_COUNT
-from joulemap.physics.record.constant import Change, match_names, word_changes
+from joulemap.physics.record.constant import Change, Constant, match_names, word_changes
 from joulemap.plan.catalogue import known_hardware, read_known
 from joulemap.plan.kind import change_numbers, list_numbers
 from joulemap.plan.target import Modifier, Target
@@ -21,9 +21,7 @@ from joulemap.system.name import find_nearest
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.settings import Settings
-    from joulemap.physics.record.constant import Constant
     from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.calibration import CalibrationUse
     from joulemap.plan.selection import Selection

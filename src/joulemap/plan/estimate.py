@@ -12,7 +12,7 @@ from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.plan.anchor import describe_gap
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.reader import reading_if_there
-from joulemap.plan.run import plan_runs
+from joulemap.plan.run import PlannedRun, plan_runs
 from joulemap.plan.version import formula_version
 from joulemap.store.connection import transaction
 from joulemap.store.estimate import Estimate, find_estimates, write_estimates
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.physics.record.hardware import Hardware
     from joulemap.physics.record.workload import Workload, WorkloadKey
-    from joulemap.plan.run import PlannedRun
     from joulemap.plan.source import Source, Talk
 
 SizedOperator = tuple[str, int]

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from joulemap.physics.record.constant import list_constants
+from joulemap.physics.record.constant import Change, Constant, list_constants
 from joulemap.system.wing import find_parts
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from joulemap.domain.catalogue import HardwareEntry
     from joulemap.physics.record.configuration import BoundaryName, Configuration
-    from joulemap.physics.record.constant import Change, Constant
     from joulemap.physics.record.hardware import Hardware
     from joulemap.physics.run import RunColumns
     from joulemap.physics.variation import Totals

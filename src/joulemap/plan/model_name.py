@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from joulemap.system.wing import find_parts, list_wings, load
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
     from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
     from joulemap.domain.settings import Settings
     from joulemap.physics.record.configuration import Precision

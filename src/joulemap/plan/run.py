@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import attrs
 
+from joulemap.domain.catalogue import HardwareEntry
+from joulemap.domain.settings import Settings
 from joulemap.physics.record.calibration import CalibrationEntry
+from joulemap.physics.record.constant import Change
 from joulemap.physics.record.product import DEFAULT, MatmulPrecision, choose_setting
 from joulemap.physics.record.weight import pair_precisions
 from joulemap.plan.calibration import CalibrationUse, use_calibration
@@ -22,11 +24,6 @@ from joulemap.plan.version import formula_version
 from joulemap.plan.workload import find_model
 from joulemap.system.errors import CatalogueError, UsageError
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.domain.settings import Settings
-    from joulemap.physics.record.constant import Change
 
 
 @frozen(kw_only=True)
@@ -62,9 +59,9 @@ class Plan:
     selection: Selection
     settings: Settings
     calibration: CalibrationUse
-    changes: Mapping[tuple[HardwareEntry, str], tuple[Change, ...]] = attrs.field(factory=dict)
+    changes: Mapping[tuple[HardwareEntry, str], tuple[Change, ...]] = {}
     """(hardware, power mode) -> constants that the question sets."""
-    batches: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict)
+    batches: Mapping[str, tuple[int, ...]] = {}
     """Id of hardware -> the batch sizes at which it runs; hardware that is not listed runs every model of the plan."""
     _targets: dict[tuple[HardwareEntry, str, MatmulPrecision], Target] = attrs.field(
         factory=dict, init=False, eq=False, repr=False

@@ -27,8 +27,8 @@ from joulemap.domain.catalogue import (
     find_entry,
 )
 from joulemap.domain.hardware_ref import HardwareRef, name_configured, name_variant
-from joulemap.domain.settings import Deployment
-from joulemap.physics.record.configuration import BOUNDARY, NO_HOST
+from joulemap.domain.settings import Deployment, Settings
+from joulemap.physics.record.configuration import BOUNDARY, NO_HOST, BoundaryName
 from joulemap.physics.record.operating_point import read_point
 from joulemap.plan.budget import (
     Budget,
@@ -49,8 +49,6 @@ from joulemap.system.record import frozen
 from joulemap.system.units import format_si
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings
-    from joulemap.physics.record.configuration import BoundaryName
     from joulemap.physics.record.hardware import Hardware
     from joulemap.plan.calibration import CalibrationUse
 
@@ -75,21 +73,21 @@ class Selection:
     """Name, file or id as requested -> hardware that is not a chip of the catalogue."""
     budget: Budget | None = None
     """Power budget that no mode exceeds."""
-    left_out: Mapping[str, Excess] = attrs.field(factory=dict)
+    left_out: Mapping[str, Excess] = {}
     """Hardware without a mode within the budget -> its excess."""
-    unplugged: Mapping[str, str] = attrs.field(factory=dict)
+    unplugged: Mapping[str, str] = {}
     """Hardware without the requested boundary -> reason."""
-    miscalibrated: Mapping[str, str] = attrs.field(factory=dict)
+    miscalibrated: Mapping[str, str] = {}
     """Hardware whose calibration does not fit -> reason."""
     fallback_boundary: BoundaryName | Literal[""] = ""
     """Boundary of the hardware in `unplugged`; empty if such hardware is omitted."""
-    meanings: Mapping[str, str] = attrs.field(factory=dict)
+    meanings: Mapping[str, str] = {}
     """Class name in place of a chip -> the hardware that it selects."""
-    abbreviations: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    abbreviations: Mapping[str, tuple[str, ...]] = {}
     """Alias that omits memory or form, as written -> the hardware that it means, then other versions."""
     members: frozenset[str] = frozenset()
     """Ids of hardware that belongs to a built-in family."""
-    hosts: Mapping[str, Hosting] = attrs.field(factory=dict)
+    hosts: Mapping[str, Hosting] = {}
     """Hardware -> its host, or the host for operators that its compiler does not support."""
     is_device_only: bool = False
     """True if all work of hosts is left out."""
@@ -312,8 +310,6 @@ def find_default_chip(name: str) -> str:
 
 def name_configuration(name: str, settings: Settings | None = None) -> str:
     """Return the name that answers use for hardware, from the text that requests it."""
-    from joulemap.domain.settings import Settings
-
     ((entry, mode),) = select_one(name, settings or Settings()).pairs
     return name_configured(entry.id, mode)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import attrs
 
-from joulemap.physics.record.configuration import BOUNDARY
+from joulemap.physics.record.configuration import BOUNDARY, BoundaryName
 from joulemap.physics.record.target import (
     DEVICE_WORD,
     boundary_word,
@@ -29,7 +29,6 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.physics.record.configuration import BoundaryName
     from joulemap.physics.record.hardware import Hardware
     from joulemap.physics.record.product import MatmulPrecision
     from joulemap.physics.record.surrounding import Surrounding

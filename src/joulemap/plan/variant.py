@@ -12,6 +12,7 @@ from joulemap.catalog.sheet import load_shipped
 from joulemap.construct.source import parse_input
 from joulemap.domain.catalogue import DEFAULT_MODE, ShippedWorkload
 from joulemap.domain.settings import BATCHES, Settings
+from joulemap.domain.table import group
 from joulemap.physics.record.runtime import MODES, RUNTIME
 from joulemap.physics.record.weight import keep_narrower
 from joulemap.plan.catalogue import known_hardware
@@ -135,7 +136,7 @@ def evaluate_sizes(source: Source, plan: Plan) -> None:
     """Evaluate a few shipped models of every size class (FLOPs) on the configurations of a plan."""
     batch = plan.models[0].request.batch or 1
     entries = [entry for entry in load_shipped().values() if entry.ships(batch)]
-    names = [name for group in _by_size(entries) for name in _middle(group)]
+    names = [name for alike in _by_size(entries) for name in _middle(alike)]
     own = plan.settings
     settings = Settings(
         hardware=own.hardware,
@@ -152,13 +153,11 @@ def evaluate_sizes(source: Source, plan: Plan) -> None:
 
 
 def _by_size(entries: Iterable[ShippedWorkload]) -> list[list[ShippedWorkload]]:
-    sizes: dict[int, list[ShippedWorkload]] = {}
-    for entry in sorted(entries, key=lambda entry: (entry.mac_count, entry.model)):
-        sizes.setdefault(len(str(2 * entry.mac_count)), []).append(entry)
-    return list(sizes.values())
+    ordered = sorted(entries, key=lambda entry: (entry.mac_count, entry.model))
+    return list(group(ordered, lambda entry: len(str(2 * entry.mac_count))).values())
 
 
-def _middle(group: Sequence[ShippedWorkload]) -> list[str]:
+def _middle(alike: Sequence[ShippedWorkload]) -> list[str]:
     """Return the `MODELS_OF_A_SIZE` models in the middle of a group that is sorted by size."""
-    first = max(0, (len(group) - MODELS_OF_A_SIZE) // 2)
-    return [entry.model for entry in group[first : first + MODELS_OF_A_SIZE]]
+    first = max(0, (len(alike) - MODELS_OF_A_SIZE) // 2)
+    return [entry.model for entry in alike[first : first + MODELS_OF_A_SIZE]]

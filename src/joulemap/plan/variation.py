@@ -7,7 +7,7 @@ All other constants require a new evaluation.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +15,7 @@ import attrs
 
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.host import is_host, is_part, suggest_host
-from joulemap.domain.metric import METRIC
+from joulemap.domain.metric import METRIC, VariedMetricName
 from joulemap.domain.use import add_up
 from joulemap.physics.record.address import USE, Address
 from joulemap.physics.record.configuration import BOUNDARY, NO_HOST, Configuration
@@ -25,18 +25,14 @@ from joulemap.physics.record.reference import BOARD
 from joulemap.physics.record.spread import Spread, find_spread
 from joulemap.physics.variation import FAILURES, Totals, Varied
 from joulemap.plan.catalogue import known_hardware
-from joulemap.plan.kind import change_numbers, find_kind, list_numbers
+from joulemap.plan.kind import HardwareKind, VariedRun, change_numbers, find_kind, list_numbers
 from joulemap.store.literal import execute
 from joulemap.system.record import define
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from joulemap.domain.metric import VariedMetricName
     from joulemap.domain.settings import Usage
     from joulemap.physics.record.hardware import Hardware
     from joulemap.physics.workload import WorkloadColumns
-    from joulemap.plan.kind import HardwareKind, VariedRun
     from joulemap.plan.run import Plan
     from joulemap.plan.stored_runs import StoredRuns
     from joulemap.store.connection import Connection

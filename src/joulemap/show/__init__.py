@@ -1,14 +1,10 @@
 """Words for facts, and documents and figures of answers: the only English of an answer."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from joulemap.system import make_lookup
 
 if TYPE_CHECKING:
     from joulemap.generated.show import *
-
-    __all__: list[str]
 else:
     __getattr__, __dir__ = make_lookup(__name__, "joulemap.generated.show")

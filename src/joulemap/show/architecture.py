@@ -82,8 +82,8 @@ def name_classes(facts: Facts) -> Facts:
 
 def describe_answer(facts: Facts) -> str:
     """Return the first line: the class with the least energy, by how much, how surely, and its largest part."""
-    best = facts.of(Choice)[0].runs[0]
-    own = next(one for one in facts.of(Share) if one.metric == ENERGY and one.runs[0] == best)
+    best = facts.of(Choice)[0].run
+    own = next(one for one in facts.of(Share) if one.metric == ENERGY and one.run == best)
     return describe_best(name_classes(facts), MOSTLY, part=name_category(own.name), share=own.share)
 
 
@@ -111,7 +111,7 @@ def describe_contrast(facts: Facts) -> list[str]:
 
 def _describe_ends(template: Template, entries: Sequence[Entry], name: str, names: Mapping[int, str]) -> str:
     """Return a line on the classes with the lowest and the highest value; empty without any."""
-    ends = sorted((one.values[name].value, one.runs[0]) for one in entries if name in one.values)
+    ends = sorted((one.values[name].value, one.run) for one in entries if name in one.values)
     if not ends:
         return ""
     (low, least), (high, most) = ends[0], ends[-1]
@@ -121,7 +121,7 @@ def _describe_ends(template: Template, entries: Sequence[Entry], name: str, name
 def _list_dominant(facts: Facts, metric: str, name: str) -> list[int]:
     """Return the runs of which a part takes most."""
     shares = (one for one in facts.of(Share) if (one.metric, one.name) == (metric, name))
-    return [one.runs[0] for one in shares if one.share >= DOMINANT]
+    return [one.run for one in shares if one.share >= DOMINANT]
 
 
 def name_class(facts: Facts, run_id: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import attrs
 
@@ -90,13 +90,13 @@ def list_metrics(names: Iterable[MetricName], but: Iterable[str] = ()) -> str:
 
 def show_metric(name: str, value: float | None) -> str:
     """Return a metric's value for display; empty if unknown."""
-    metric = METRIC[cast("MetricName", name)]
+    metric = METRIC[name]
     return show(value, metric.column, metric.unit)
 
 
 def find_limited(name: str) -> Metric:
     """Return a metric as limits refer to it: a limit on the purchase price includes the host."""
-    metric = METRIC[cast("MetricName", name)]
+    metric = METRIC[name]
     return attrs.evolve(metric, label=WITH_HOST(label=metric.label)) if name == "purchase" else metric
 
 

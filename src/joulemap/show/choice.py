@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import attrs
 
 from joulemap.ask.decision import decide
 from joulemap.ask.fact import Choice, Decision, Entry, Facts, Lead, Refusal, Subject
-from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName
+from joulemap.domain.metric import METRIC, TIE_RATIO
 from joulemap.show.caveat import show_middle
 from joulemap.show.present.cell import is_tied, show, show_chance, show_count
 from joulemap.show.present.template import Template
@@ -110,12 +110,12 @@ def describe_answer(facts: Facts) -> str:
     """Return the first line: the decision, or the values of the only run."""
     choices = facts.of(Choice)
     if choices:
-        is_sold = facts.runs[choices[0].runs[0]].is_available
-        alike = [one for one in choices if facts.runs[one.runs[0]].is_available == is_sold]
+        is_sold = facts.runs[choices[0].run].is_available
+        alike = [one for one in choices if facts.runs[one.run].is_available == is_sold]
         return describe_choices(alike, facts.runs)
     entry = facts.of(Entry)[0]
     shown = {name: show_middle(entry.values[name]) for name in ("energy", "latency")}
-    run = facts.runs[entry.runs[0]]
+    run = facts.runs[entry.run]
     refused = {chip for one in facts.of(Refusal) if one.runs for chip in one.hardware} - {run.hardware}
     return ONLY(name=name_run(run), refused=len(refused) or None, **shown) + "."
 
@@ -164,7 +164,7 @@ def _list_heads(decision: Decision, choice: Choice, runs: Mapping[int, Subject])
     form = TRADE if decision.is_trade else TAKE if runs[taken].is_available else BEST
     if leads[0].is_tied and form is TAKE:
         form = AMONG_SAME if leads[0].ratio == 1.0 else AMONG
-        given |= {"best": name_run(runs[choice.runs[0]]), "chance": show_chance(choice.probability)}
+        given |= {"best": name_run(runs[choice.run]), "chance": show_chance(choice.probability)}
     elif decision.is_trade:
         given |= {"noun": goals[0], "other": goals[1]}
     tie, same = ([noun for one, noun in zip(leads, nouns, strict=True) if one.is_tied and (one.ratio == 1.0) == is_same]
@@ -188,11 +188,11 @@ def _count(names: Sequence[str]) -> str:
 
 def _list_ties(decision: Decision, choice: Choice, runs: Mapping[int, Subject], nouns: Sequence[str]) -> list[str]:
     """Return the words on a tie by every metric, first with what to do about it if a cheaper run can be bought."""
-    taken, names = decision.runs[0], name_all(runs, decision.alike)
-    name, is_first = name_run(runs[taken]), choice.runs[0] == taken
+    taken, names = decision.run, name_all(runs, decision.alike)
+    name, is_first = name_run(runs[taken]), choice.run == taken
     chance = show_chance(choice.probability if is_first else None)
     if len(names) > 1 and any(one.ratio != 1.0 for one in decision.leads):
-        known = METRIC.get(cast("MetricName", choice.metric))
+        known = METRIC.get(choice.metric)
         given = {"best": known.best if known else "lowest", "noun": nouns[0], "value": show_value(choice)}
         heads = [ANY(name=name, chance=some, **given) for some in (chance, "")]
         return [OTHERS(head=head, names=_count(names), noun="") for head in heads]
@@ -211,7 +211,7 @@ def describe_lead(lead: Lead, rival: str, per: str, *, is_sure: bool = True) -> 
         return AMONG_BEST(noun=noun)
     if lead.ratio < TIE_RATIO:
         return ALMOST(rival=rival or "it", noun=noun)
-    known = METRIC.get(cast("MetricName", lead.metric))
+    known = METRIC.get(lead.metric)
     own = BETTER if known else read_words().better
     better = own.get(lead.metric, MORE if known and known.is_higher_better else LESS)
     clause = better(ratio=lead.ratio, rival=rival, noun=noun, per=per, **DEGREES[lead.is_better])
@@ -222,13 +222,13 @@ def describe_best(facts: Facts, add: Template | None = None, **more: Any) -> str
     """Return the line on the first choice, or on the only run; see `describe_choices`."""
     choice = facts.of(Choice)[0]
     if len(choice.runs) < 2:
-        return describe_alone(facts, choice.runs[0])
+        return describe_alone(facts, choice.run)
     return describe_choices([choice], facts.runs, add, **more)
 
 
 def show_value(choice: Choice) -> str:
     """Return the value of the winner, a share in percent."""
-    known = METRIC.get(cast("MetricName", choice.metric))
+    known = METRIC.get(choice.metric)
     return show(choice.value.value, known.column if known else "", choice.value.unit)
 
 
@@ -236,7 +236,7 @@ def name_metric(metric: str, per: str = "inference") -> str:
     """Return the name of a metric of the core, or of a wing, in a sentence; `per` is the unit of work."""
     if metric in SPOKEN:
         return SPOKEN[metric](per=per)
-    known = METRIC.get(cast("MetricName", metric))
+    known = METRIC.get(metric)
     return known.label if known else read_words().nouns[metric]
 
 
@@ -263,12 +263,12 @@ def describe_alone(facts: Facts, run_id: int) -> str:
 def describe_beyond(facts: Facts) -> list[str]:
     """Return a line on hardware that cannot be bought and would win; empty without any."""
     runs = facts.runs
-    is_sold = any(runs[one.runs[0]].is_available for one in facts.of(Choice)[:1])
+    is_sold = any(runs[one.run].is_available for one in facts.of(Choice)[:1])
     beyond = [
         one
         for one in facts.of(Choice)[1:]
         if is_sold
-        and not runs[one.runs[0]].is_available
-        and (runs[one.runs[0]].is_named or not (one.tied or is_tied(one.probability)))
+        and not runs[one.run].is_available
+        and (runs[one.run].is_named or not (one.tied or is_tied(one.probability)))
     ]
     return [BEYOND(name=name_first(runs, one), clause=describe_choice(one, runs)) for one in beyond[:1]]

@@ -142,8 +142,8 @@ def _describe_swing(facts: Facts) -> str:
     firsts = _list_firsts(facts)
     if not firsts:
         return STILL(noun=noun, chips=name_all(facts.runs, facts.runs)) + "."
-    entries = {one.runs[0]: one.values[facts.asked[0]] for one in facts.of(Entry)}
-    value = entries[firsts[0].runs[0]]
+    entries = {one.run: one.values[facts.asked[0]] for one in facts.of(Entry)}
+    value = entries[firsts[0].run]
     shown = (show_middle(value), "")
     return finish([_fill(MOVES, firsts[0], facts.runs, noun=noun, value=one) for one in shown])
 
@@ -151,9 +151,7 @@ def _describe_swing(facts: Facts) -> str:
 def describe_swings(facts: Facts) -> dict[str, str]:
     """Return hardware -> a line on the constant that moves its metric most."""
     noun = _name_asked(facts)
-    return {
-        facts.runs[one.runs[0]].hardware: _fill(MOVES_OTHER, one, facts.runs, noun=noun) for one in _list_firsts(facts)
-    }
+    return {facts.runs[one.run].hardware: _fill(MOVES_OTHER, one, facts.runs, noun=noun) for one in _list_firsts(facts)}
 
 
 def _name_asked(facts: Facts) -> str:
@@ -163,7 +161,7 @@ def _name_asked(facts: Facts) -> str:
 
 def _list_firsts(facts: Facts) -> list[Swing]:
     """Return the largest swing of each run."""
-    return list(first_of_each(facts.of(Swing), lambda one: one.runs[0]).values())
+    return list(first_of_each(facts.of(Swing), lambda one: one.run).values())
 
 
 def _fill(template: Template, swing: Swing, runs: Mapping[int, Subject], **more: str) -> str:

@@ -202,7 +202,7 @@ def lay_models(answer: ModelsAnswer, _rows: Any, _limit: int, **_: Any) -> Grid:
     """Return a grid with a row per model, a column per chip, the best chip, and the interval of its value."""
     contests = [list(rows) for _, rows in groupby(answer.rows, lambda row: row.workload_id)]
     drawn = lay_contests(contests, contests, answer.projected, ("model",), lambda row: (row.model,))
-    widths = {one.runs[0]: one.values[answer.metric].half_width for one in answer.facts.of(Entry)}
+    widths = {one.run: one.values[answer.metric].half_width for one in answer.facts.of(Entry)}
     firsts = [next((row.run_id for row in contest if row.run_id in widths), None) for contest in contests]
     if not any(widths.get(run_id or 0) for run_id in firsts):
         return drawn

@@ -82,13 +82,13 @@ def describe_answer(answer: CostAnswer) -> str:
         price = SELLER_PRICE(kind=answer.seller) if answer.seller else PRICES.get(answer.pay, PRICE)
         return NO_PRICE(price=price)
     head = describe_choice(choices[0], facts)
-    return finish([*_list_longer(head, choices[0], facts), head], facts.runs[choices[0].runs[0]])
+    return finish([*_list_longer(head, choices[0], facts), head], facts.runs[choices[0].run])
 
 
 def describe_choice(choice: Choice, facts: Facts) -> str:
     """Return the clause on the cheapest chip, and how it is paid for."""
     runs = facts.runs
-    ways = {one.runs[0]: way for one in facts.of(Entry) for way in VERBS if way in one.values}
+    ways = {one.run: way for one in facts.of(Entry) for way in VERBS if way in one.values}
     name, *others = (name_run(runs[one]) for one in choice.runs[:2])
     verbs = [VERBS[ways[one]] for one in choice.runs[:2]]
     given = {
@@ -98,14 +98,14 @@ def describe_choice(choice: Choice, facts: Facts) -> str:
         "unit": f"{choice.per}s",
         "rival": next(iter(others), ""),
     }
-    close = [one for one in dict.fromkeys((*choice.tied, *choice.equal)) if one != choice.runs[0]]
+    close = [one for one in dict.fromkeys((*choice.tied, *choice.equal)) if one != choice.run]
     if not others or choice.ratio is None:
         return ONLY(**given)
     if len(close) > 1:
         return TIED(others=OTHERS(count=len(close)), **given)
     if close:
         rival, way = name_run(runs[close[0]]), ways.get(close[0])
-        other = VERBS[way][0] if way and way != ways[choice.runs[0]] else None
+        other = VERBS[way][0] if way and way != ways[choice.run] else None
         return EITHER(**{**given, "rival": rival}, other=other, chance=show_chance(choice.probability))
     ratio = choice.ratio if choice.ratio >= TIE_RATIO else None
     return CHEAPEST(ratio=ratio, other=verbs[1][1], chance=show_chance(choice.against(choice.runs[1])[1]), **given)
@@ -126,12 +126,12 @@ def _list_longer(head: str, choice: Choice, facts: Facts) -> Iterator[str]:
 
 def _is_of(turn: Turn, choice: Choice, facts: Facts) -> bool:
     """Return whether the option that is cheaper at a high volume is the cheapest one."""
-    return turn.runs[0] == choice.runs[0] and turn.values["way"] == _find_ways(facts)[choice.runs[0]]
+    return turn.run == choice.run and turn.values["way"] == _find_ways(facts)[choice.run]
 
 
 def _find_ways(facts: Facts) -> Mapping[int, str]:
     """Return run -> way of paying."""
-    return {one.runs[0]: way for one in facts.of(Entry) for way in VERBS if way in one.values}
+    return {one.run: way for one in facts.of(Entry) for way in VERBS if way in one.values}
 
 
 def spell_count(value: float) -> str:
@@ -156,7 +156,7 @@ def _compare_prices(facts: Facts) -> list[str]:
             rate=one.values["throughput"].value,
         )
         for one in facts.of(Entry)
-        if one.runs[0] in pair
+        if one.run in pair
     ]
     return ["; ".join(sides)] if len(sides) > 1 else []
 

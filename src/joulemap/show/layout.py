@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.ask.fact import Entry, Facts
-from joulemap.domain.table import HARDWARE_COLUMNS, Table
+from joulemap.domain.table import HARDWARE_COLUMNS, Column, Table
 from joulemap.show.present.cell import (
     mark_projected,
     name_words,
@@ -30,7 +30,6 @@ from joulemap.show.present.template import Template, format_value
 
 if TYPE_CHECKING:
     from joulemap.domain.assumed import AssumedEnergy
-    from joulemap.domain.table import Column
     from joulemap.show.present.picture import Picture, PictureKind
 
 LEAST_STATED: Final = 1.0 / 3.0
@@ -190,7 +189,7 @@ def draw_ranges(facts: Facts, metric: str, ids: Iterable[int | None], after: str
     """Return a picture of the intervals of a metric of runs; `after` is the heading before it, `more` sets fields."""
     from joulemap.show.present.picture import Picture, make_intervals
 
-    values = {one.runs[0]: one.values[metric] for one in facts.of(Entry)}
+    values = {one.run: one.values[metric] for one in facts.of(Entry)}
     ends = [values.get(run_id or 0) for run_id in ids]
     marks = make_intervals([(one.value, one.half_width) if one is not None else (None, None) for one in ends])
     return Picture(kind="interval", after=after, rows=marks, **more)

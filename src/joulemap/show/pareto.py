@@ -80,7 +80,7 @@ def describe_answer(facts: Facts) -> str:
         x, y = (METRIC[name].meaning for name in facts.asked if name in METRIC)
         return NOTHING(x=x, y=y)
     own, fastest = facts.of(Choice)[:2]
-    (x, y), first = front.metrics, front.runs[0]
+    (x, y), first = front.metrics, front.run
     if len(front.runs) == 1:
         own_values = facts.of(Entry)[0].values
         shown = {at: show_metric(name, own_values[name].value) for at, name in zip("xy", front.metrics, strict=True)}
@@ -88,7 +88,7 @@ def describe_answer(facts: Facts) -> str:
     short, metric = SHORT.get(y, y), find_limited(x)
     runs, loss = facts.runs, fastest.ratio or 1.0
     is_trade = front.knee is None or (own.ratio or 1.0) < max(loss, 1.0 / loss)
-    chance = facts.find_values(own.runs[0]).get("probability_front")
+    chance = facts.find_values(own.run).get("probability_front")
     values: dict[str, Any] = {
         "first": name_run(runs[first]),
         "pick": name_first(runs, own),

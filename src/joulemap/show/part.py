@@ -45,7 +45,7 @@ def describe_modules(facts: Facts) -> str:
 def describe_ranges(facts: Facts) -> str:
     """Return the ends of the 80 % intervals of the first run; empty without intervals or for runs on several chips."""
     entries = facts.of(Entry)
-    if len({facts.runs[one.runs[0]].hardware for one in entries}) != 1:
+    if len({facts.runs[one.run].hardware for one in entries}) != 1:
         return ""
     known = {name: one for name, one in entries[0].values.items() if one.half_width}
     spans = [SPAN(metric=name, ends=show_ends(one.value, one.unit, one.half_width)) for name, one in known.items()]
@@ -57,7 +57,7 @@ def describe_parts(facts: Facts, by: str, subject: str) -> str:
 
     Chips with the same largest part are named together.
     """
-    firsts = first_of_each(facts.of(Share), lambda one: one.runs[0])
+    firsts = first_of_each(facts.of(Share), lambda one: one.run)
     if len(firsts) == 1:
         (first,) = firsts.values()
         name = name_first(facts.runs, first)
@@ -87,7 +87,7 @@ def describe_least(facts: Facts) -> str:
 
 def describe_energies(facts: Facts, most: int | None = None) -> list[str]:
     """Return a line per run with its energy and its largest category, least energy first."""
-    largest = first_of_each(facts.of(Share), lambda one: one.runs[0])
+    largest = first_of_each(facts.of(Share), lambda one: one.run)
     return [_describe_energy(entry, largest, facts.runs) for entry in facts.of(Entry)[:most]]
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import attrs
 
 from joulemap.ask.fact import Choice, Entry, Facts, Share
 from joulemap.ask.ranking import EVEN, RankingAnswer
-from joulemap.domain.metric import METRIC, Metric, MetricName
+from joulemap.domain.metric import METRIC, Metric
 from joulemap.domain.table import group
 from joulemap.generated.compare import HardwareNumber, RankedHardware
 from joulemap.show.choice import describe_best, describe_beyond
@@ -57,14 +57,14 @@ def list_reasons(facts: Facts) -> list[str]:
             name=name_first(facts.runs, own[0]),
             limits=[(LIMITS.get(one.metric) or LIMITS[one.name])(name=one.name, share=one.share) for one in own],
         )
-        for own in group(facts.of(Share), lambda one: one.runs[0]).values()
+        for own in group(facts.of(Share), lambda one: one.run).values()
     ]
     return [*lines, *describe_beyond(facts)]
 
 
 def find_metric(answer: RankingAnswer) -> Metric:
     """Return the metric that ranks the hardware."""
-    return METRIC[cast("MetricName", answer.facts.asked[0])]
+    return METRIC[answer.facts.asked[0]]
 
 
 def choose(answer: RankingAnswer, **_: Any) -> Mapping[str, Any]:
@@ -88,7 +88,7 @@ def choose(answer: RankingAnswer, **_: Any) -> Mapping[str, Any]:
 def lay_ranking(answer: RankingAnswer, rows: Any, limit: int, *, columns: str, ranked: str, **_: Any) -> Grid:
     """Return a grid of the first `limit` chips by rank, with the interval of the metric that ranks them."""
     metric = answer.facts.asked[0]
-    values = {one.runs[0]: one.values[metric] for one in answer.facts.of(Entry)}
+    values = {one.run: one.values[metric] for one in answer.facts.of(Entry)}
 
     def stays(row: RankedHardware) -> bool:
         return row is answer.best_available

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import attrs
 
@@ -116,7 +116,7 @@ def describe_recommendation(facts: Facts) -> str:
     if not choices:
         return _describe_miss(facts) + "."
     first = choices[0]
-    run = facts.runs[first.runs[0]]
+    run = facts.runs[first.run]
     given = {
         "name": name_run(run),
         "hardware": run.hardware,
@@ -142,7 +142,7 @@ def describe_recommendation(facts: Facts) -> str:
     (name,) = name_all(drop_settings(facts.runs, (*first.runs[:1], *first.tied)), first.runs[:1])
     head = WITHIN(name=name, values=values, limits=limits, count=len(first.tied))
     likelier = [one for one in facts.of(Caveat) if one.kind == "likelier"]
-    runs = drop_settings(facts.runs, [one.runs[0] for one in likelier])
+    runs = drop_settings(facts.runs, [one.run for one in likelier])
     told = [
         LIKELIEST(
             head=head,
@@ -185,7 +185,7 @@ def _describe_limit(limit: Limit) -> str:
     given = {"label": find_limited(limit.metric).label, "bound": show_bound(limit.bound.value, limit.bound.unit)}
     if limit.value is None or limit.miss is None:
         return UNPRICED(**given)
-    template = BELOW if METRIC[cast("MetricName", limit.metric)].is_higher_better else ABOVE
+    template = BELOW if METRIC[limit.metric].is_higher_better else ABOVE
     return template(value=show_middle(limit.value), ratio=math.exp(limit.miss), **given)
 
 
@@ -196,7 +196,7 @@ def list_reasons(facts: Facts) -> list[str]:
     also = [one for one in facts.of(Limit) if one.miss and one.miss > 0.0][1:]
     missed = [ALSO(name=name_first(runs, one), labels=[find_limited(each.metric).label for each in also])
               for one in also[:1]]  # fmt: skip
-    beyond = [one for one in choices[1:2] if runs[one.runs[0]].is_named]
+    beyond = [one for one in choices[1:2] if runs[one.run].is_named]
     return [
         *missed,
         *LIVES.tell(facts),
@@ -209,8 +209,8 @@ def list_reasons(facts: Facts) -> list[str]:
 
 def _describe_hosts(facts: Facts) -> list[str]:
     """Return the sentence on the host of the winner, unless the line on trust has it."""
-    own = {one.runs[0] for one in facts.of(Choice)[:1]}
-    alone = [one.values["hostless"] for one in facts.of(Entry) if one.runs[0] in own and "hostless" in one.values]
+    own = {one.run for one in facts.of(Choice)[:1]}
+    alone = [one.values["hostless"] for one in facts.of(Entry) if one.run in own and "hostless" in one.values]
     told = {one.kind for one, _ in rank_caveats(facts)[:MOST_CAVEATS]}
     return [
         WITHOUT(host=describe_caveat(one, facts.runs, (*own,)), alone=show_middle(alone[0]))
@@ -253,7 +253,7 @@ TURNS: Final = line(
 
 def label_metric(name: str, per: str) -> str:
     """Return the heading of a metric; a metric per inference is named per unit of work."""
-    return name_metric(name, per) if name in PER_WORK else METRIC[cast("MetricName", name)].label
+    return name_metric(name, per) if name in PER_WORK else METRIC[name].label
 
 
 def choose(answer: RecommendAnswer, *, repeated: Sequence[str], **_: Any) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ import attrs
 from joulemap.ask.answer import Answer
 from joulemap.ask.report import ModelFinding, ReportAnswer, list_parts
 from joulemap.domain.figure import FigureName
-from joulemap.domain.table import Table
+from joulemap.domain.table import Table, group
 from joulemap.generated.report import EnergyLeaf, NumberSource
 from joulemap.show.analyze import draw_roof
 from joulemap.show.caveat import list_notes
@@ -51,8 +51,7 @@ from joulemap.system.resource import package_version
 from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
-    from joulemap.domain.figure import ShownName
-    from joulemap.show.figure.figure import Figure
+    pass
 
 PAGE_TITLE: Final = Template("Which hardware for {models:and}?")
 MADE: Final = Template("joulemap {version}, {time}")
@@ -184,8 +183,8 @@ def draw_energy(drawn: Drawn) -> Chapter:
     energies = {row.hardware: row.energy_j or 0.0 for row in finding.answered}
     most = max(energies.values(), default=0.0)
     trees = []
-    for _, group in groupby(finding.tree, lambda row: row.run_id):
-        leaves = tuple(group)
+    for _, part in groupby(finding.tree, lambda row: row.run_id):
+        leaves = tuple(part)
         chip = leaves[0].hardware
         tree = _make_tree(drawn.mark(chip), chip, leaves)
         trees.append(attrs.evolve(tree, fraction=energies[chip] / most if most else 0.0))
@@ -244,9 +243,7 @@ def draw_accuracy(drawn: Drawn) -> Chapter:
 def draw_sources(drawn: Drawn) -> Chapter:
     """Return the chapter with every note and source; the line on trust in the head has the heaviest caveats."""
     compared = drawn.finding.compare
-    groups: dict[tuple[str, str], list[NumberSource]] = {}
-    for row in drawn.finding.sources:
-        groups.setdefault((row.basis, row.source), []).append(row)
+    groups = group(drawn.finding.sources, lambda row: (row.basis, row.source))
     ordered = sorted(groups.items(), key=lambda item: -sum(row.run_fraction or 0.0 for row in item[1]))
     lines = tuple(
         (source, basis, _shorten(rows[0].numbers, rows[0].number_count), _list_users(drawn, rows))
@@ -331,10 +328,7 @@ def _list_reasons(document: Document, before: Sequence[Labelled] = ()) -> tuple[
 
 def _list_exhibits(answer: Answer) -> Iterator[Exhibit]:
     """Yield the figures of an answer, one exhibit for each kind."""
-    drawn: dict[ShownName, list[Figure]] = {}
-    for figure in answer.figures():
-        drawn.setdefault(figure.name, []).append(figure)
-    for name, figures in drawn.items():
+    for name, figures in group(answer.figures(), lambda figure: figure.name).items():
         choices = tuple(Choice(label=figure.about or figure.title, figure=figure) for figure in figures)
         yield Exhibit(name=name, choices=choices, chooses="of" if len(choices) > 1 else "")
 

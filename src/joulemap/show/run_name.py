@@ -23,7 +23,7 @@ def name_run(run: Subject) -> str:
 
 def name_first(runs: Mapping[int, Subject], fact: Any) -> str:
     """Return the name of the first run of a fact."""
-    return name_run(runs[fact.runs[0]])
+    return name_run(runs[fact.run])
 
 
 def drop_settings(runs: Mapping[int, Subject], ids: Iterable[int]) -> dict[int, Subject]:

@@ -91,7 +91,7 @@ class Line:
         """Yield the lines; none without a fact. `values` fill the slots that facts leave."""
         found = select(facts, self.selectors[0])
         choices, entries = facts.of(Choice), facts.of(Entry)
-        several = {"own": name_run(facts.runs[entries[0].runs[0]])} if choices and entries else {}
+        several = {"own": name_run(facts.runs[entries[0].run])} if choices and entries else {}
         several["per"] = choices[0].per if choices else INFERENCE
         values = {**several, **values}
         rows = [{**values, **self._read_more(one, facts), **read(one, facts), **self.more(one)} for one in found]

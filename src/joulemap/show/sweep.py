@@ -86,7 +86,7 @@ def describe_answer(facts: Facts) -> str:
     if len(entries) == 1:
         values = {name: show_middle(one).strip() for name, one in entries[0].values.items()}
         form = AT_ONE if values["energy_batch"] == values["throughput_batch"] else ALONE
-        return form(name=name_run(facts.runs[entries[0].runs[0]]), **values)
+        return form(name=name_run(facts.runs[entries[0].run]), **values)
     models = list(dict.fromkeys(one.model for one in choices))
     if len(models) == 1:
         return describe_choices(choices, facts.runs)
@@ -111,12 +111,12 @@ def list_reasons(facts: Facts) -> list[str]:
     beyond = [
         NOT_SOLD(name=name_first(facts.runs, one), clause=describe_choice(one, facts.runs))
         for one in facts.of(Choice)
-        if one not in decided and facts.runs[one.runs[0]].is_named
+        if one not in decided and facts.runs[one.run].is_named
     ]
     falls = [describe_fall(one, facts.runs) for one in facts.of(Change)]
     limits = [describe_limit(one, facts.runs) for one in facts.of(Limit)]
     names = WHY if all(not one.model for one in decided) else WHY[:1]
-    first = tuple(filter(None, (decided[0].model, *facts.runs[decided[0].runs[0]].settings)))
+    first = tuple(filter(None, (decided[0].model, *facts.runs[decided[0].run].settings)))
     turns = list_turns(facts, names=names, settings=first)
     return [*limits, *beyond[:1], *turns, *falls]
 
@@ -153,14 +153,14 @@ def list_turns(facts: Facts, *, names: Sequence[str] = (), settings: tuple[str, 
 def describe_course(turns: Sequence[Turn], runs: Mapping[int, Subject]) -> str:
     """Return the clause on the turns of one metric, which start with the best run of the smallest batch."""
     first, *later = turns
-    name = _name_chip(runs[first.runs[0]])
+    name = _name_chip(runs[first.run])
     if not later:
         return ALWAYS(name=name)
     moves = []
     for before, one in zip(turns, later, strict=False):
-        forced = FORCED(previous=_name_chip(runs[before.runs[0]])) if one.is_forced else ""
+        forced = FORCED(previous=_name_chip(runs[before.run])) if one.is_forced else ""
         remark = "statistically tied" if one.is_tied else forced
-        moves.append(TURN(name=_name_chip(runs[one.runs[0]]), batch=one.after, remark=remark))
+        moves.append(TURN(name=_name_chip(runs[one.run]), batch=one.after, remark=remark))
     return FIRST(name=name, batch=first.after, turns="".join(moves))
 
 
@@ -253,9 +253,9 @@ def list_best(answer: SweepAnswer, row: SweepSeries) -> list[int | None]:
 def find_cells(answer: SweepAnswer) -> dict[str, Any]:
     """Return the cells of the best batches that depend on the answer, and the rows that stay."""
     decided, models = list_decided(answer.facts), answer.scope.models
-    leaders = {(one.metric, one.runs[0]) for one in decided}
+    leaders = {(one.metric, one.run) for one in decided}
     least = {one.model or name: one.value.value for one in decided if one.metric == ASKED[0] for name in models}
-    widths = {one.runs[0]: one.values["energy_per_inference"].half_width for one in answer.facts.of(Entry)}
+    widths = {one.run: one.values["energy_per_inference"].half_width for one in answer.facts.of(Entry)}
     return {
         "stays": lambda row: not leaders.isdisjoint(zip(ASKED, list_best(answer, row), strict=True)),
         "ratio": lambda row: show((row.energy_per_inference_j or 0.0) / least[row.model], "ratio"),
@@ -279,7 +279,7 @@ def draw_best(answer: SweepAnswer, grid: Grid, limit: int | None, *, series: Any
         choices = [one for one in list_decided(answer.facts) if one.metric == metric]
         close = {run_id for one in choices for run_id in (*one.tied, *one.equal)}
         ids = [list_best(answer, row)[column] for row in rows]
-        drawn = drawn.mark_best(METRIC[metric].label, ids, {one.runs[0] for one in choices}, close)
+        drawn = drawn.mark_best(METRIC[metric].label, ids, {one.run for one in choices}, close)
     return tell_below(answer, drawn, limit, **chosen)
 
 

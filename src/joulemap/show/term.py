@@ -85,7 +85,7 @@ def describe_difference(facts: Facts) -> str:
         line = f"{name_first(facts.runs, choice)} {describe_choice(choice, facts.runs)}"
         first = next(iter(_find_terms(facts)), None)
         if first is not None and first.share and first.share > 0.0 and not choice.tied and not choice.equal:
-            is_most = first.share >= MOSTLY and facts.runs[choice.runs[0]].is_available
+            is_most = first.share >= MOSTLY and facts.runs[choice.run].is_available
             line = (MOSTLY_OF if is_most else LARGEST_IN)(
                 line=line, cause=NO_COUNTER if first.name == UNATTRIBUTED else name_term(first)
             )

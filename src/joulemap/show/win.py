@@ -64,14 +64,14 @@ def describe_parts(facts: Facts) -> str:
     if better := _find_better(facts):
         clauses = [*(describe_choice(better, facts.runs, rival) for rival in (None, "")), "leads"]
         lines = [BUT(head=head, name=name_first(facts.runs, better), clause=clause) for clause in clauses]
-    return finish(lines, facts.runs[wins[0].runs[0]])
+    return finish(lines, facts.runs[wins[0].run])
 
 
 def _find_better(facts: Facts) -> Choice | None:
     """Return the choice in all of an answer on one model, if the chip with most wins is not the best in all."""
-    leader = facts.runs[_list_wins(facts)[0].runs[0]].hardware
+    leader = facts.runs[_list_wins(facts)[0].run].hardware
     wholes = (one for one in _list_wholes(facts) if not one.model)
-    return next((one for one in wholes if facts.runs[one.runs[0]].hardware != leader), None)
+    return next((one for one in wholes if facts.runs[one.run].hardware != leader), None)
 
 
 def describe_models(facts: Facts) -> str:
@@ -79,21 +79,21 @@ def describe_models(facts: Facts) -> str:
     wins = _list_wins(facts)
     if not wins:
         changes = facts.of(Change)
-        run_id = changes[0].runs[0] if changes else next(iter(facts.runs))
+        run_id = changes[0].run if changes else next(iter(facts.runs))
         line = _describe_change(MODELS, facts, changes[0]) if changes else ""
         same = SAME(name=name_run(facts.runs[run_id]), noun=name_metric(facts.asked[0]))
         return finish([line or same], facts.runs[run_id])
     head = _describe_lead(facts, wins)
-    close = sum(bool(one.tied) and one.runs[0] in wins[0].runs for one in _list_wholes(facts))
+    close = sum(bool(one.tied) and one.run in wins[0].runs for one in _list_wholes(facts))
     tied = CLOSE(head=head, count="all" if close == wins[0].count else close)
     lines = [tied, head] if close else [_add_other(facts, head, wins), head]
-    return finish(lines, facts.runs[wins[0].runs[0]])
+    return finish(lines, facts.runs[wins[0].run])
 
 
 def _list_wins(facts: Facts) -> list[Win]:
     """Return the wins of available hardware, most first; of all hardware if none is available."""
     wins = facts.of(Win)
-    return [one for one in wins if facts.runs[one.runs[0]].is_available] or wins
+    return [one for one in wins if facts.runs[one.run].is_available] or wins
 
 
 def _list_wholes(facts: Facts) -> list[Choice]:
@@ -105,14 +105,14 @@ def _list_wholes(facts: Facts) -> list[Choice]:
 def _describe_lead(facts: Facts, wins: Sequence[Win]) -> str:
     """Return the clause on the chips with most wins, or with most ties if no chip wins alone."""
     first = wins[0]
-    alike = [one.runs[0] for one in wins if (one.count, one.tied) == (first.count, first.tied)]
+    alike = [one.run for one in wins if (one.count, one.tied) == (first.count, first.tied)]
     given = {"noun": _name(first), "won": show_count(first.count or first.tied, first)}
     names = join_names(name_all(facts.runs, alike))
     if not first.count:
         return TIE(names=names, **given)
     if len(alike) > MOST_TIED:
         return MANY(count=len(alike), **given)
-    lead = TAKES if facts.runs[first.runs[0]].is_available else LEADS
+    lead = TAKES if facts.runs[first.run].is_available else LEADS
     return lead(name=names, **given) if len(alike) == 1 else SHARED(names=names, **given)
 
 
@@ -171,8 +171,8 @@ def list_model_reasons(facts: Facts) -> list[str]:
 
 def _describe_beyond(facts: Facts) -> list[str]:
     """Return a line on the first named hardware that cannot be bought and would win; empty without any."""
-    shown = {one.runs[0] for one in _list_wins(facts)}
-    beyond = [one for one in facts.of(Win) if one.runs[0] not in shown and facts.runs[one.runs[0]].is_named]
+    shown = {one.run for one in _list_wins(facts)}
+    beyond = [one for one in facts.of(Win) if one.run not in shown and facts.runs[one.run].is_named]
     return [
         WOULD(name=name_first(facts.runs, one), noun=_name(one), won=show_count(one.count, one)) for one in beyond[:1]
     ]

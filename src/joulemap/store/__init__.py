@@ -1,14 +1,10 @@
 """DuckDB storage: open, migrate, write and read databases. Only this package depends on the database engine."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from joulemap.system import make_lookup
 
 if TYPE_CHECKING:
     from joulemap.generated.store import *
-
-    __all__: list[str]
 else:
     __getattr__, __dir__ = make_lookup(__name__, "joulemap.generated.store")

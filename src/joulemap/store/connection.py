@@ -453,13 +453,13 @@ def make_empty(path: Path) -> None:
         connection.execute("CHECKPOINT")
 
 
-def open_in_memory(*, has_comments: bool = False, has_surface: bool = True) -> Connection:
+def open_in_memory(*, has_surface: bool = True) -> Connection:
     """Return a connection to a new, empty in-memory database.
 
     Without `has_surface` it has tables but no views or macros, which takes a quarter of the time.
     """
     connection = connect(IN_MEMORY)
-    migrate(connection, has_comments=has_comments, has_surface=has_surface)
+    migrate(connection, has_comments=False, has_surface=has_surface)
     return connection
 
 

@@ -85,7 +85,7 @@ class Seal:
     key: str
     parts: tuple[str, ...] = ()
     """Other tables with rows that belong to a row of `table`."""
-    named: Mapping[str, str] = attrs.field(factory=dict)
+    named: Mapping[str, str] = {}
     """Table -> SQL expression for the content that replaces omitted ids of its row `t`."""
 
     @property
@@ -311,7 +311,7 @@ class Digester:
         ]
         columns.append([keys.get(workload_id) for workload_id in runs["workload_id"]])
         part_digests = [
-            digest_groups(parts[part][RUN.key], [parts[part][name] for name in self._shown(RUN, part)])
+            digest_groups(parts[part][RUN.key], [parts[part][name] for name in self._shown(part)])
             if part in parts
             else {}
             for part in RUN.parts
@@ -386,8 +386,8 @@ class Digester:
         """Return the columns of a table that count as content in its digest."""
         return [name for name in self.types(table) if name not in OWN_NUMBERS and name != seal.key]
 
-    def _shown(self, seal: Seal, table: str) -> list[str]:
-        return [*self._list_content(seal, table), *([NAMED] if table in seal.named else [])]
+    def _shown(self, table: str) -> list[str]:
+        return [*self._list_content(RUN, table), *([NAMED] if table in RUN.named else [])]
 
     def _select(self, seal: Seal, table: str, keys: Sequence[Any]) -> duckdb.DuckDBPyConnection:
         """Select key and content of the rows with these keys, in stored order.

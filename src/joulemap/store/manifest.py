@@ -65,7 +65,7 @@ def write_manifest(folder: Path, files: Mapping[str, Mapping[str, str]]) -> None
     (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
 
 
-def read_manifest(folder: Path, newest_schema: int) -> tuple[int, dict[str, Path]]:
+def read_manifest(folder: Path) -> tuple[int, dict[str, Path]]:
     """Return the schema version of an archive and the file of each table, after a check of the files.
 
     Raises CatalogueError for a folder that is not a run archive, was written by a newer joulemap, or has missing or
@@ -89,9 +89,9 @@ def read_manifest(folder: Path, newest_schema: int) -> tuple[int, dict[str, Path
         schema_version, names = int(document["schema_version"]), list(dict(document["files"]))
     except (KeyError, TypeError, ValueError) as error:
         raise CatalogueError(f"{path} is damaged: {type(error).__name__} {error}") from error
-    if not 1 <= schema_version <= newest_schema:
+    if not 1 <= schema_version <= SCHEMA_VERSION:
         raise CatalogueError(
-            f"{path} has schema {schema_version}, this joulemap reads up to {newest_schema}: upgrade joulemap"
+            f"{path} has schema {schema_version}, this joulemap reads up to {SCHEMA_VERSION}: upgrade joulemap"
         )
     files = {name.partition("-")[0]: folder / name for name in names}
     if "run" not in files:

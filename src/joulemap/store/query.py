@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 import duckdb
 
 from joulemap.domain.settings import Bounds
-from joulemap.domain.table import HARDWARE_COLUMNS, Table
+from joulemap.domain.table import HARDWARE_COLUMNS, Row as AnyRow, Table
 from joulemap.physics.record.configuration import BOARD
 from joulemap.physics.record.product import DEFAULT
 from joulemap.store import literal
@@ -22,6 +22,7 @@ from joulemap.store.bound import BATCH, bounding
 from joulemap.store.connection import REFUSED, begin_beside
 from joulemap.store.contract import Parameter, Query
 from joulemap.store.library import find_query, ships
+from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.run import find_projected_hardware
 from joulemap.store.statement import (
     Statement,
@@ -36,9 +37,6 @@ from joulemap.store.statement import (
 from joulemap.store.surface import begin_cursor
 from joulemap.system.errors import SqlError, UnknownNameError, UsageError
 from joulemap.system.number import read_real, read_whole
-
-if TYPE_CHECKING:
-    from joulemap.domain.table import Row as AnyRow
 
 Row = TypeVar("Row", bound="AnyRow")
 Made = TypeVar("Made")
@@ -271,11 +269,6 @@ def start(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any
     return begin_beside(connection, lambda cursor: fetch(cursor, record, **given))
 
 
-def start_none(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Callable[[], Table[Row]]:
-    """Return a function that returns an empty result, as `fetch_none` does."""
-    return lambda: fetch_none(connection, record, **given)
-
-
 RUN_PARAMETERS: Final = ("run_id", "run_ids", "run_a", "run_b")
 """Names that parameters with run ids have in every query."""
 
@@ -369,20 +362,20 @@ def sample(kind: str) -> Any:
     return [SAMPLES[inner]] if kind.endswith("[]") else SAMPLES[inner]
 
 
-def check_query(connection: duckdb.DuckDBPyConnection, query: Query, schema_version: int) -> None:
+def check_query(connection: duckdb.DuckDBPyConnection, query: Query) -> None:
     """Raise SqlError, with file and reason, unless a query is one SELECT with the parameters and columns of its header.
 
-    The connection has the views of `schema_version`, and is confined if the file is the user's own.
+    The connection has the views of this version, and is confined if the file is the user's own.
     """
     try:
-        _check(connection, query, schema_version)
+        _check(connection, query)
     except SqlError as error:
         raise SqlError(f"{query.path}: {error}") from error
 
 
-def _check(connection: duckdb.DuckDBPyConnection, query: Query, schema_version: int) -> None:
-    if query.schema > schema_version:
-        raise SqlError(f"it is written for schema {query.schema}, this joulemap has {schema_version}")
+def _check(connection: duckdb.DuckDBPyConnection, query: Query) -> None:
+    if query.schema > SCHEMA_VERSION:
+        raise SqlError(f"it is written for schema {query.schema}, this joulemap has {SCHEMA_VERSION}")
     statement = parse_statement(connection, query.sql)
     if name_kind(statement) != "SELECT":
         raise SqlError(f"expected a SELECT, found {name_kind(statement)}; a query only reads")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import attrs
 
 from joulemap.domain.assumed import AssumedEnergy
+from joulemap.domain.table import Table
 from joulemap.generated.calibration import StoredCalibration
 from joulemap.generated.model import Caveat
 from joulemap.generated.run import Fallback, Omitted
@@ -17,9 +18,6 @@ from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, fetch_none
 from joulemap.store.run import Outline, find_assumed, find_outlines, find_projected_hardware
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.domain.table import Table
 
 RunRow = TypeVar("RunRow", Fallback, Omitted)
 

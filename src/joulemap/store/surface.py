@@ -111,9 +111,9 @@ def fill_choices(text: str) -> str:
     return text
 
 
-def define_prices(factors: Mapping[str, float]) -> str:
+def define_prices() -> str:
     """Return SQL for the macro that returns the half-width of a price's natural logarithm by its basis."""
-    rows = " ".join(f"WHEN '{basis}' THEN ln({factor!r}e0)" for basis, factor in factors.items())
+    rows = " ".join(f"WHEN '{basis}' THEN ln({factor!r}e0)" for basis, factor in BASIS_SPREAD.items())
     return f"CREATE MACRO find_price_half_width(basis) AS CASE basis {rows} END;"
 
 
@@ -122,7 +122,7 @@ def load_surface() -> Surface:
     """Return the macros and views of this version."""
     surface = folder("schemas") / "surface"
     texts = [fill_choices((surface / name).read_text(encoding="utf-8")) for name in (*FILES, "columns.toml")]
-    sql = fill_views("\n".join([define_metrics(METRICS), define_prices(BASIS_SPREAD), *texts[:-1]]))
+    sql = fill_views("\n".join([define_metrics(METRICS), define_prices(), *texts[:-1]]))
     meanings = {one.view_column: one.meaning for one in list_dimensions()}
     meanings |= {one.column: one.column_meaning for one in METRICS}
     lines = (f"{column} = {json.dumps(meaning)}\n" for column, meaning in meanings.items() if meaning)

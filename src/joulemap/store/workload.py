@@ -83,12 +83,6 @@ def _sample(shape: str, batch: int) -> str:
     return rest if separator and first == str(batch) else shape
 
 
-def write_workload(connection: Connection, workload: Workload) -> int:
-    """Store a workload and return its id; a workload with the same key is not stored again."""
-    existing = find_workload(connection, workload.key.digest)
-    return existing if existing is not None else write_workloads(connection, [(workload, {})])[0]
-
-
 def write_workloads(connection: Connection, several: Sequence[tuple[Workload, Mapping[str, str]]]) -> list[int]:
     """Store workloads whose keys are not stored yet, and return their ids.
 

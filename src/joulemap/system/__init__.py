@@ -40,7 +40,5 @@ def read_homes(stub: str) -> dict[str, str]:
 
 if TYPE_CHECKING:
     from joulemap.generated.system import *
-
-    __all__: list[str]
 else:
     __getattr__, __dir__ = make_lookup(__name__, "joulemap.generated.system")

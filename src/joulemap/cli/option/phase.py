@@ -1,7 +1,5 @@
 """Options for running a model, or one pass of it if a wing provides passes."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from joulemap.cli.option.run import WholeRunOptions

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 import attrs
 
-from joulemap.domain.table import HARDWARE_COLUMNS, Column
+from joulemap.domain.table import HARDWARE_COLUMNS, Column, group
 from joulemap.show.figure.figure import NO_TEXTS, Drawing, Figure
 from joulemap.show.present.cell import mark_projected, show_in, show_share
 from joulemap.show.present.draw.scale import show_tick
@@ -90,13 +90,13 @@ def make_sketches(drawing: Drawing, most: int, projected: frozenset[str]) -> Ite
         make, each, where = KINDS[keywords.pop("kind")], keywords.pop("each"), keywords.pop("where")
         chosen = [row for row in rows if all(row[name].value for name in where)]
         groups = _split(chosen, each) if each else [chosen]
-        for group in groups[:MOST_EACH]:
-            if group:
-                title = keywords["title"].format_map(group[0])
+        for part in groups[:MOST_EACH]:
+            if part:
+                title = keywords["title"].format_map(part[0])
                 filled = {**keywords, "title": title[:1].upper() + title[1:]}
                 if "noun" in filled:  # only sketches with a noun can be cut
                     filled["most"] = min(most, filled.get("most", most))
-                yield make(group, **filled)
+                yield make(part, **filled)
 
 
 TEXT_WIDTH: Final = 100
@@ -378,9 +378,9 @@ def make_heat(
     heads = {one[column].value: format(one[column]) for one in sorted(rows, key=lambda one: one[order].value)}
     groups = _split(rows, row)
     made = []
-    for group in groups[:most]:
-        ratios = {one[column].value: one[ratio].value for one in group}
-        first, count = group[0], group[0]["tied_count"].value
+    for part in groups[:most]:
+        ratios = {one[column].value: one[ratio].value for one in part}
+        first, count = part[0], part[0]["tied_count"].value
         best = f"{count} alike" if count > 1 else format(first[column])
         made.append(
             HeatRow(
@@ -426,10 +426,7 @@ def _find_ends(row: Row, value: float | None, half_width: str, *names: str) -> t
 
 def _split(rows: Rows, name: str) -> list[Rows]:
     """Group rows by the value of a column, in order of first appearance."""
-    by_value: dict[Any, list[Row]] = {}
-    for row in rows:
-        by_value.setdefault(row[name].value, []).append(row)
-    return list(by_value.values())
+    return list(group(rows, lambda row: row[name].value).values())
 
 
 def _stack(rows: Rows, part: str, group: str, value: str) -> tuple[tuple[str, ...], list[Stacked]]:
@@ -459,13 +456,10 @@ def _join(placed: Sequence[Placed], size: str) -> list[Placed]:
     """Merge points at nearly the same position, the largest first. The column `size` is added up, and merged rows are
     counted.
     """
-    groups: dict[tuple[str, str], list[Placed]] = {}
-    for one in placed:
-        groups.setdefault((f"{one[1]:.2g}", f"{one[2]:.2g}"), []).append(one)
     joined = []
-    for group in groups.values():
-        row, abscissa, height = group[0]
-        amount = attrs.evolve(row[size], value=sum(one[size].value or 0.0 for one, _, _ in group))
-        more = attrs.evolve(row["name"], value=f" and {len(group) - 1} alike" if len(group) > 1 else "")
+    for alike in group(placed, lambda one: (f"{one[1]:.2g}", f"{one[2]:.2g}")).values():
+        row, abscissa, height = alike[0]
+        amount = attrs.evolve(row[size], value=sum(one[size].value or 0.0 for one, _, _ in alike))
+        more = attrs.evolve(row["name"], value=f" and {len(alike) - 1} alike" if len(alike) > 1 else "")
         joined.append(({**row, size: amount, "alike": more}, abscissa, height))
     return sorted(joined, key=lambda one: -one[0][size].value)

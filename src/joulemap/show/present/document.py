@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 import attrs
 
 from joulemap.domain.dimension import DISTINGUISHING
-from joulemap.domain.table import HARDWARE_COLUMNS, Table
+from joulemap.domain.table import HARDWARE_COLUMNS, Table, group
 from joulemap.show.present.cell import (
     PROJECTION_NOTE,
     Number,
@@ -150,7 +150,7 @@ class Grid:
     """Drawings of the rows, most important first; a terminal shows those that have room."""
     common: tuple[str, ...] = ()
     """Values that all rows share, as texts for the subject of the answer instead of columns."""
-    energies: Mapping[tuple[int, int], EnergyCell] = attrs.field(factory=dict)
+    energies: Mapping[tuple[int, int], EnergyCell] = {}
     """(row, column) of a cell -> energy of a run that the cell shows."""
 
     def with_stack(self, parts: Mapping[str, Sequence[float | None]], after: str) -> Grid:
@@ -543,9 +543,7 @@ def _field(what: object) -> str:
 
 def _group(columns: Sequence[Sequence[str]], count: int) -> list[list[int]]:
     """Return groups of rows that have equal values in all of these columns; rows without an equal are omitted."""
-    by_cells: dict[tuple[str, ...], list[int]] = {}
-    for index in range(count):
-        by_cells.setdefault(tuple(column[index] for column in columns), []).append(index)
+    by_cells = group(range(count), lambda index: tuple(column[index] for column in columns))
     return [rows for rows in by_cells.values() if len(rows) > 1]
 
 

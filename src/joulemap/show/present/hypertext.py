@@ -18,7 +18,7 @@ from joulemap.show.present.arrange import arrange
 from joulemap.show.present.cell import show_count
 from joulemap.show.present.document import NEXT, SHORT_TEXT, Block, Grid, Lines, Steps, Text
 from joulemap.show.present.draw.sketch import draw_sketch
-from joulemap.show.present.draw.svg import Images
+from joulemap.show.present.draw.svg import Images, draw_images
 from joulemap.show.present.format import Page
 from joulemap.show.present.palette import write_variables
 from joulemap.show.present.text import longest_line
@@ -138,8 +138,6 @@ def _write_columns(block: Grid, columns: Sequence[int], pictures: Mapping[str, I
 
 def _draw_pictures(block: Grid) -> dict[str, Images]:
     """Return the picture of each column that has one, by its heading; an interval stands with its value."""
-    from joulemap.show.present.draw.svg import draw_images
-
     pictures: dict[str, Images] = {}
     for picture in block.pictures:
         heading = picture.of if picture.of in block.headings else picture.after

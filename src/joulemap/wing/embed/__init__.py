@@ -9,8 +9,6 @@ from joulemap.system import make_lookup
 if TYPE_CHECKING:
     from joulemap.system import Wing
     from joulemap.wing.embed.generated.public import *
-
-    __all__: list[str]
 else:
     __getattr__, __dir__ = make_lookup(__name__, "joulemap.wing.embed.generated.public")
 

@@ -10,13 +10,10 @@ tokens of speculative decoding run in graphs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from joulemap.prediction import check_count
-from joulemap.wing.llm.serve import VERIFIED, Passes
-
-if TYPE_CHECKING:
-    from joulemap.wing.llm.serve import StepPredictor
+from joulemap.wing.llm.serve import VERIFIED, Passes, StepPredictor
 
 Request = tuple[int, int]
 """New tokens of a request, and its tokens in the KV cache before them."""

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -18,10 +18,7 @@ from joulemap import __version__
 from joulemap.prediction import check_count, check_names
 from joulemap.system import UnsupportedError, check_output, write_text
 from joulemap.wing.embed.layer_time import list_sizes, sum_layers, time_layers
-from joulemap.wing.llm.serve import Passes
-
-if TYPE_CHECKING:
-    from joulemap.wing.llm.serve import StepPredictor
+from joulemap.wing.llm.serve import Passes, StepPredictor
 
 GEMMS: Final = ("qkv_proj", "o_proj", "gate_up_proj", "down_proj")
 

@@ -13,16 +13,13 @@ import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from joulemap import __version__
 from joulemap.prediction import check_count, check_names
 from joulemap.system import UsageError, check_output, make_folder, write_text
 from joulemap.wing.embed.layer_time import list_sizes, sum_layers, time_layers
-from joulemap.wing.llm.serve import Passes
-
-if TYPE_CHECKING:
-    from joulemap.wing.llm.serve import StepPredictor
+from joulemap.wing.llm.serve import Passes, StepPredictor
 
 PER_SEQUENCE: Final = ("lm_head", "sampler")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from joulemap.prediction import check_count
 from joulemap.wing.embed.batch import (
@@ -22,10 +22,7 @@ from joulemap.wing.embed.batch import (
     make_pass,
     read_sizes,
 )
-from joulemap.wing.llm.serve import VERIFIED
-
-if TYPE_CHECKING:
-    from joulemap.wing.llm.serve import StepPredictor
+from joulemap.wing.llm.serve import VERIFIED, StepPredictor
 
 IMPOSSIBLE_S = -1.0
 """Time of a batch that memory does not hold, as the simulator expects it."""

@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.wing.embed.batch import Request, Sizes, find_shortage, find_sizes, make_pass, read_sizes
-
-if TYPE_CHECKING:
-    from joulemap.wing.llm.serve import Passes, StepPredictor
+from joulemap.wing.llm.serve import Passes, StepPredictor
 
 MS_PER_S: Final = 1e3
 

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final
 
-import attrs
-
 from joulemap.system import frozen
 from joulemap.system.resource import folder
 
@@ -77,7 +75,7 @@ class Block:
 
     columns: Mapping[str, Any]
     """Column of `QUESTION` -> one value for all points, or one value per point."""
-    varied: Mapping[str, tuple[str, Any]] = attrs.field(factory=dict)
+    varied: Mapping[str, tuple[str, Any]] = {}
     """Constant -> (unit, one value per point)."""
 
     def __attrs_post_init__(self) -> None:

@@ -11,14 +11,12 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import attrs
+from attrs import Attribute
 
 from joulemap.system import FileError, UsageError, frozen, read_real, read_text
-
-if TYPE_CHECKING:
-    from attrs import Attribute
 
 Objective = Literal["cost", "energy", "carbon"]
 

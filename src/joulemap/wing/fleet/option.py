@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 import attrs
 
@@ -12,9 +13,6 @@ from joulemap.cli.command import option
 from joulemap.cli.panel import COST
 from joulemap.system import FileError, UsageError, frozen, read_real, read_text, read_whole
 from joulemap.wing.fleet.demand import Demand, Objective
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Number = TypeVar("Number", int, float)
 

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask import ReportPart
+from joulemap.ask import Answer, ReportPart
 
 if TYPE_CHECKING:
-    from joulemap.ask import Answer
     from joulemap.domain import Settings
     from joulemap.plan import Source
     from joulemap.show import Chapter, Drawn

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
-from joulemap.domain import SETTINGS, HardwareEntry, find_unknown, take
-from joulemap.physics import name_precision
-from joulemap.plan import known_hardware
+from joulemap.domain import SETTINGS, HardwareEntry, Settings, find_unknown, take
+from joulemap.physics import Precision, name_precision
+from joulemap.plan import Source, known_hardware
 from joulemap.system import UnsupportedError
 from joulemap.wing.here.generated.row import RunHere
 from joulemap.wing.here.match import CPU, GPU, NPU, Device, MatchedChips
 from joulemap.wing.here.serve import list_chips, name_device
-
-if TYPE_CHECKING:
-    from joulemap.domain import Settings
-    from joulemap.physics import Precision
-    from joulemap.plan import Source
 
 POPULAR: Final = ("mobilenet_v3_large", "resnet50", "vit_b_16")
 """Vision models that the answer shows if no model is named, by size."""

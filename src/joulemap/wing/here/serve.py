@@ -16,12 +16,24 @@ from joulemap.system import JoulemapError, UnsupportedError, frozen
 from joulemap.wing.here.generated.row import DeviceRow, ServedHere
 from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, MatchedChips
 from joulemap.wing.here.show.word import SEVERAL_LABEL, SPLIT, SPLIT_EXPERTS, SPLIT_LABEL
-from joulemap.wing.llm.serve import READING_RATE, Serving
+from joulemap.wing.llm.serve import (
+    OK,
+    READING_RATE,
+    Case,
+    Question,
+    ServedModel,
+    ServedRow,
+    Serving,
+    Way,
+    divide_between,
+    list_rows,
+    read_decoder,
+    serve,
+)
 
 if TYPE_CHECKING:
     from joulemap.physics import Hardware
     from joulemap.plan import Source
-    from joulemap.wing.llm.serve import Case, Question, ServedRow, Way
 
 Labelled = TypeVar("Labelled", Device, DeviceRow)
 
@@ -94,8 +106,6 @@ def serve_model(source: Source, model: str, chips: MatchedChips, asked: Asked) -
 
     If the model fits nowhere, the rows have the reasons. Raise as `llm` does in all other cases.
     """
-    from joulemap.wing.llm.serve import OK, ServedModel
-
     devices = chips.list_kind(GPU, CPU)
     weights = _choose_weights(source, model, asked.weights)
     settings = _settings(devices, weights)
@@ -162,8 +172,6 @@ def serve_popular(source: Source, chips: MatchedChips, asked: Asked) -> list[Ser
 
     Intervals take a stored run each, so only `SMALL` and the model of `choose_largest` have them.
     """
-    from joulemap.wing.llm.serve import ServedModel
-
     devices = chips.list_kind(GPU, CPU)
     small = [
         _convert_row(SMALL, row, _label(devices, row.hardware), asked)
@@ -207,7 +215,6 @@ def _settings(devices: Sequence[Device], weights: Sequence[str]) -> Settings:
 def _choose_weights(source: Source, model: str, asked: str, usual: tuple[str, ...] = WEIGHTS) -> tuple[str, ...]:
     """Return the weight formats to try; empty for a GGUF file, whose format is fixed."""
     from joulemap.physics import GGUF_METHOD
-    from joulemap.wing.llm.serve import read_decoder
 
     if asked:
         return (asked,)
@@ -219,8 +226,6 @@ def _choose_weights(source: Source, model: str, asked: str, usual: tuple[str, ..
 
 def _ask(source: Source, model: str, settings: Settings, serving: Serving) -> list[ServedRow]:
     """Return the rows of `llm` for configurations that fit; none if nothing fits."""
-    from joulemap.wing.llm.serve import list_rows
-
     try:
         return [row for row in list_rows(source, model, settings, serving) if row.between_s]
     except UnsupportedError:
@@ -288,8 +293,6 @@ def _price(
     asked: Asked,
 ) -> Iterator[ServedHere]:
     """Yield a row for each case. Costs come from the formulas; no run is stored."""
-    from joulemap.wing.llm.serve import OK, serve
-
     costs = serve(question, [case for case in cases if case.status == OK])
     for case in cases:
         label = _label(devices, case.hardware)
@@ -333,8 +336,6 @@ def _divide(
 
     A weight format that fits on the larger GPU alone is skipped.
     """
-    from joulemap.wing.llm.serve import divide_between
-
     hosts = {case.precision: case for case in cases if case.target.architecture == CPU}
     own = {name_device(one) for one in devices if one.kind == GPU and not one.shares_memory}
     cards = [case for case in cases if case.hardware in own]
@@ -390,7 +391,6 @@ def _widest(widths: Iterable[float | None]) -> float | None:
 
 def _find_link(device: Hardware) -> Way:
     """Return the link of a GPU to its host: the one in its description, or `HOST_LINK`."""
-    from joulemap.wing.llm.serve import Way
     from joulemap.wing.place import make_link
 
     link: Any = next((one for one in device.links if one.connects == "host"), None)

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.store import execute
+from joulemap.store import Connection, execute
 from joulemap.system import JoulemapError
 
 if TYPE_CHECKING:
-    from joulemap.store import Connection
     from joulemap.store.check import Fault
 
 RULE: Final = "the ledger of a served pass is what llm computes for it"

@@ -23,13 +23,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
 from joulemap.ask.query import query
 from joulemap.calibrate.error_fit import Key, find_quantile
 from joulemap.physics.interval.error_scale import FULL_GROUPS
+from joulemap.plan import Source
 from joulemap.system import frozen
 from joulemap.wing.llm.error_scale import (
     SERVED_POWER,
@@ -39,9 +40,6 @@ from joulemap.wing.llm.error_scale import (
     name_served_scale,
     write_served_doubt,
 )
-
-if TYPE_CHECKING:
-    from joulemap.plan import Source
 
 LEVELS: Final = ("vendor", "name")
 """Attributes that the rows of a group may share, from coarse to fine."""

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Final, cast
 import attrs
 
 from joulemap.catalog import load_models
-from joulemap.domain import SETTINGS, find_model_name
+from joulemap.domain import SETTINGS, ModelEntry, Settings, ShippedWorkload, find_model_name
 from joulemap.domain.operator.name import find_kind
 from joulemap.plan import ModelNames
 from joulemap.system import UsageError
 from joulemap.wing.llm.decoder import pass_name
 
 if TYPE_CHECKING:
-    from joulemap.domain import ModelEntry, Settings, ShippedWorkload
     from joulemap.physics import Precision, RuntimeName, Workload
     from joulemap.plan import Model, Talk
     from joulemap.wing.llm.decoder.pass_name import NamedPass

@@ -5,14 +5,25 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
 from joulemap.catalog import DATA, catalogue_digest
-from joulemap.domain import DEFAULT_MODE, HardwareRef, find_entry
+from joulemap.domain import DEFAULT_MODE, HardwareEntry, HardwareRef, find_entry
 from joulemap.physics import BOARD, UNCALIBRATED, BoundaryName
-from joulemap.plan import ensure_catalogue, formula_version, known_hardware, read_known, reading_if_there, writing
+from joulemap.physics.record.calibration import CalibrationEntry
+from joulemap.plan import (
+    CalibrationUse,
+    Source,
+    Target,
+    ensure_catalogue,
+    formula_version,
+    known_hardware,
+    read_known,
+    reading_if_there,
+    writing,
+)
 from joulemap.store import Connection, Digester, execute, insert_records, transaction, utc_now
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.digest import SERVING_PREDICTION
@@ -22,12 +33,6 @@ from joulemap.system.resource import remember
 from joulemap.wing.llm.decoder.pass_name import decoder_version
 from joulemap.wing.llm.row import Prediction, ServingRow, read_serving_rows
 from joulemap.wing.llm.stack import NUMBERS, RELEASES
-
-if TYPE_CHECKING:
-    from joulemap.domain import HardwareEntry
-    from joulemap.physics.record.calibration import CalibrationEntry
-    from joulemap.plan import CalibrationUse, Source, Target
-
 
 CODE: Final = (
     "wing/llm/serving", "wing/llm/stack.py", "wing/llm/row.py", "wing/llm/error_scale.py", "physics/record/weight.py",

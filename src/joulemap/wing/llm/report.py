@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask import ReportPart
+from joulemap.ask import Answer, ReportPart
 from joulemap.ask.report import attempt
 from joulemap.wing.llm.decoder.pass_name import is_pass
 
 if TYPE_CHECKING:
-    from joulemap.ask import Answer
     from joulemap.domain import Settings
     from joulemap.plan import Source
     from joulemap.show import Chapter, Drawn

@@ -6,8 +6,6 @@ deployments and their load; `ServingRow` and `Prediction` are measurements and w
 commands are in `option`. Other modules of this wing may change at any time.
 """
 
-from __future__ import annotations
-
 from joulemap.system import make_lookup
 
 __getattr__, __dir__ = make_lookup(__name__, __name__)

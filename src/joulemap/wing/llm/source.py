@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 import attrs
 
 from joulemap.construct import ModelRequest, check_batch
-from joulemap.domain import HardwareRef, name_configured, read_arguments
-from joulemap.physics import BOARD, read_point
-from joulemap.plan import Model, find_model, opening_workload, select_hardware
+from joulemap.domain import HardwareRef, Settings, name_configured, read_arguments
+from joulemap.physics import BOARD, Hardware, WorkloadColumns, read_point
+from joulemap.plan import Model, Selection, Source, find_model, opening_workload, select_hardware
+from joulemap.plan.model import Describer
+from joulemap.plan.target import Modifier
 from joulemap.system import ModelError, UnknownFamilyError, UnknownNameError, UsageError, package_version
 from joulemap.system.name import find_meant
 from joulemap.wing.hub import CONFIGURED, HUBS, hub_version
+from joulemap.wing.llm.decoder.config import Decoder
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.pass_name import (
     EXAMPLE,
+    NamedPass,
     decoder_version,
     find_decoder,
     find_pass,
@@ -26,21 +31,8 @@ from joulemap.wing.llm.decoder.pass_name import (
     split_pass,
 )
 from joulemap.wing.llm.phase import MIXED, find_phase
-from joulemap.wing.place import BOX
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from joulemap.domain import Settings
-    from joulemap.physics import Hardware, WorkloadColumns
-    from joulemap.plan import Selection, Source
-    from joulemap.plan.model import Describer
-    from joulemap.plan.target import Modifier
-    from joulemap.wing.llm.decoder.config import Decoder
-    from joulemap.wing.llm.decoder.pass_name import NamedPass
-    from joulemap.wing.llm.setting import Serving
-    from joulemap.wing.place import BoxHardware
-
+from joulemap.wing.llm.setting import Serving
+from joulemap.wing.place import BOX, BoxHardware
 
 KIND: Final = "decoder"
 """Request kind of passes that are built from the sizes of a model."""

@@ -11,17 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from joulemap.physics import GGUF_METHOD, Change, Floats, change_hardware, list_constants, read_weight_format
+from joulemap.physics import GGUF_METHOD, Change, Floats, Hardware, change_hardware, list_constants, read_weight_format
 from joulemap.prediction import check_count, check_names, find_chip, find_constant, read_changes, read_numbers
 from joulemap.system import UnknownNameError, UnsupportedError, UsageError, define, frozen
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.decoder.column import Asked, name_pass
+from joulemap.wing.llm.decoder.config import Decoder
 from joulemap.wing.llm.decoder.decoder_pass import CACHES, VERIFIED, check_devices
 from joulemap.wing.llm.decoder.pass_name import find_decoder, list_decoders
 from joulemap.wing.llm.error_scale import load_served_doubt
@@ -31,10 +32,6 @@ from joulemap.wing.llm.serving.pass_error import PassErrors, find_errors
 from joulemap.wing.llm.serving.surface import Passes, Table, tabulate
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import FP4, find_engine
-
-if TYPE_CHECKING:
-    from joulemap.physics import Hardware
-    from joulemap.wing.llm.decoder.config import Decoder
 
 MEMORY: Final = "memory"
 """Code of a refusal for a step whose sequences exceed the memory of a device."""

@@ -16,19 +16,15 @@ Inception, YOLOv3). It is up to 1.5 ns per value of the output (YOLOv7).
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
-from joulemap.domain import Argument, read_arguments
+from joulemap.domain import Argument, Settings, Value, read_arguments
 from joulemap.domain.operator.name import find_operator
-from joulemap.plan import Model
+from joulemap.physics import Workload
+from joulemap.plan import Model, Talk
 from joulemap.system import frozen
-
-if TYPE_CHECKING:
-    from joulemap.domain import Settings, Value
-    from joulemap.physics import Workload
-    from joulemap.plan import Talk
 
 KIND: Final = "around"
 """Kind of workload request that stands for pre- or postprocessing."""

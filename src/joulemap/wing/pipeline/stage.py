@@ -22,20 +22,16 @@ from fractions import Fraction
 from functools import cache
 from itertools import dropwhile
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
 from joulemap.catalog import DATA
-from joulemap.domain import Argument, read_arguments
-from joulemap.plan import Model
-from joulemap.system import UnknownNameError, UsageError, fold_name, frozen
+from joulemap.domain import Argument, Settings, read_arguments
+from joulemap.physics import Workload
+from joulemap.plan import Model, Talk
+from joulemap.system import UnknownNameError, UsageError, digest_code, fold_name, frozen
 from joulemap.wing.pipeline import FRAME, JOIN, PICTURE, UNITS
-
-if TYPE_CHECKING:
-    from joulemap.domain import Settings
-    from joulemap.physics import Workload
-    from joulemap.plan import Talk
 
 
 @frozen(kw_only=True)
@@ -275,6 +271,4 @@ def pipeline_version() -> str:
 
     It is part of a pipeline's key, together with the keys of its stages.
     """
-    from joulemap.system import digest_code
-
     return digest_code(*CODE)

@@ -8,8 +8,6 @@ from joulemap.system import Ask, Command, Wing, make_lookup
 
 if TYPE_CHECKING:
     from joulemap.wing.place.generated.public import *
-
-    __all__: list[str]
 else:
     __getattr__, __dir__ = make_lookup(__name__, "joulemap.wing.place.generated.public")
 

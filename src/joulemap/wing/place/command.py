@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import attrs
 import typer
@@ -11,14 +11,11 @@ from joulemap.cli import GIVEN, Check, Limit, Model, OutputOptions, PageOptions,
 from joulemap.cli.command import command, option
 from joulemap.cli.option.run import RUNTIME_HELP
 from joulemap.cli.panel import HARDWARE
+from joulemap.domain import Settings
 from joulemap.domain.dimension import ASKED
-from joulemap.physics import DEPLOYED_RUNTIME
+from joulemap.physics import DEPLOYED_RUNTIME, Precision
 from joulemap.system import frozen
 from joulemap.wing.place.record import Goal
-
-if TYPE_CHECKING:
-    from joulemap.domain import Settings
-    from joulemap.physics import Precision
 
 PRECISION: Final[tuple[Precision, ...]] = ("fp16",)
 """Precision of placements of models whose file states none."""

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from joulemap.plan import ensure_catalogue, formula_version, reading_if_there, writing
+from joulemap.domain import Settings
+from joulemap.plan import Source, ensure_catalogue, formula_version, reading_if_there, writing
 from joulemap.store import Connection, Digester, execute, insert_records, next_id, transaction, utc_now
 from joulemap.store.digest import PLACEMENT
 from joulemap.system import digest_code, frozen, package_version
 from joulemap.system.resource import remember
+from joulemap.wing.place.box.candidate import Candidate
 from joulemap.wing.place.box.interval import PlacedDoubt, half_width
-
-if TYPE_CHECKING:
-    from joulemap.domain import Settings
-    from joulemap.plan import Source
-    from joulemap.wing.place.box.candidate import Candidate
-    from joulemap.wing.place.box.problem import Problem
-    from joulemap.wing.place.box.run import PlacedRun
-    from joulemap.wing.place.generated.row import DoubtedDevice
-    from joulemap.wing.place.record import Goal
+from joulemap.wing.place.box.problem import Problem
+from joulemap.wing.place.box.run import PlacedRun
+from joulemap.wing.place.generated.row import DoubtedDevice
+from joulemap.wing.place.record import Goal
 
 CODE: Final = ("wing/place/box", "wing/place/record.py", "physics/interval")
 """Code that placements depend on, in addition to the formulas of the devices' classes."""

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
-from joulemap.ask import ReportPart
+from joulemap.ask import Answer, ReportPart
 from joulemap.cli.command import option
 from joulemap.system import frozen
 
 if TYPE_CHECKING:
-    from joulemap.ask import Answer
     from joulemap.domain import Settings
     from joulemap.plan import Source
     from joulemap.show import Chapter, Drawn

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 import attrs
 
 from joulemap.catalog import is_box_file, is_hardware_path
-from joulemap.domain import DEFAULT_MODE, HardwareEntry, HardwareRef, find_entry
+from joulemap.domain import DEFAULT_MODE, HardwareEntry, HardwareRef, Settings, find_entry
 from joulemap.domain.architecture import find_class
-from joulemap.physics import BOUNDARY, FP32, Configuration, Quantity, extend_digest
-from joulemap.plan import find_targets, known_hardware, plan_runs, read_known
+from joulemap.physics import BOUNDARY, FP32, BoundaryName, Configuration, Hardware, Quantity, extend_digest
+from joulemap.plan import CalibrationUse, Source, Target, find_targets, known_hardware, plan_runs, read_known
 from joulemap.plan.selection import find_default_chip, is_hardware
 from joulemap.system import (
     CatalogueError,
@@ -28,11 +28,6 @@ from joulemap.wing.place.box.hardware import BoxHardware, combine, state_static_
 from joulemap.wing.place.box.member import Member, list_members
 from joulemap.wing.place.file import find_box, make_link, refuse_box
 from joulemap.wing.place.record import Box, BoxDevice, BoxLink, BoxMemory
-
-if TYPE_CHECKING:
-    from joulemap.domain import Settings
-    from joulemap.physics import BoundaryName, Hardware
-    from joulemap.plan import CalibrationUse, Source, Target
 
 ASKED: Final = "asked for"
 

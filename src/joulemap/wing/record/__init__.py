@@ -8,8 +8,6 @@ from joulemap.system import Command, Wing, make_lookup
 
 if TYPE_CHECKING:
     from joulemap.wing.record.generated.public import *
-
-    __all__: list[str]
 else:
     __getattr__, __dir__ = make_lookup(__name__, "joulemap.wing.record.generated.public")
 

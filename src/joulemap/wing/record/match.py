@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
 from joulemap.bundle import load_chips
-from joulemap.domain import DEFAULT_MODE, HardwareRef
+from joulemap.domain import DEFAULT_MODE, HardwareRef, Measurement
 from joulemap.physics import BOARD, DEFAULT
 from joulemap.physics.record.product import choose_setting
 from joulemap.system import JoulemapError
 from joulemap.wing.llm.serve import LOCALSCORE, ServingRow, find_deployment, find_shipped
 from joulemap.wing.record.row import BATCH, LOCAL, Predicted
-
-if TYPE_CHECKING:
-    from joulemap.domain import Measurement
 
 TOLERANCE: Final = 0.02
 """Relative difference of lengths and of requests in flight up to which they count as equal. A time differs by less."""

@@ -67,7 +67,7 @@ def compare(state: State) -> Answer:
 def _draw_intervals(heading: str, contest: Contest, facts: Facts, metric: MetricName) -> Block:
     """Return the values of all chips in a metric, with marks at the best of the available chips and its ties."""
     choice = next((one for one in facts.of(Choice) if one.metric == metric), None)
-    marks = {} if choice is None else dict.fromkeys(choice.tied, "tied") | {choice.runs[0]: "best"}
+    marks = {} if choice is None else dict.fromkeys(choice.tied, "tied") | {choice.run: "best"}
     rows = [
         (name_run(contest.runs[row]), contest.find_value(row, metric), marks.get(row, ""))
         for row in order_rows(contest, tuple(contest.runs), metric)

@@ -212,9 +212,9 @@ def find_facts(contest: Contest) -> Facts:
     if len(every) > 1:
         choices = [contest.choose(metric, among) for metric in POWERS]
         beyond = [contest.choose(metric, every) for metric in POWERS] if among != every else []
-        own = {one.runs[0] for one in choices}
+        own = {one.run for one in choices}
         choices += [
-            one for one in beyond if one.runs[0] not in own and not contest.runs[one.runs[0]].is_available
+            one for one in beyond if one.run not in own and not contest.runs[one.run].is_available
         ]  # chips that cannot be bought and would win
     entries = [
         Entry(runs=(row,), values={metric: contest.find_value(row, metric) for metric in POWERS})

@@ -21,7 +21,7 @@ from joulemap.cli import (
 )
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import TrainedHardwareOptions
-from joulemap.system import frozen
+from joulemap.system import frozen, split_names
 
 if TYPE_CHECKING:
     from joulemap.wing.train.setting import Training
@@ -68,7 +68,6 @@ class TrainingOptions:
 
     def read(self) -> Training:
         """Return the settings of training; UsageError names an option that cannot be read."""
-        from joulemap.system import split_names
         from joulemap.wing.train.setting import Training
 
         return read_as(

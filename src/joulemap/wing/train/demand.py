@@ -8,23 +8,19 @@ Each step on several devices is also planned without overlap, which gives the ti
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
 from joulemap.domain import Settings
-from joulemap.physics import carried_precision, find_path
-from joulemap.plan import Plan, plan_selected
+from joulemap.physics import Hardware, carried_precision, columns_of, find_path
+from joulemap.plan import Plan, Selection, find_model, find_workload_of, plan_selected
 from joulemap.store.connection import log
 from joulemap.system import ModelError, UnsupportedError, UsageError, find_nearest, frozen
 from joulemap.wing.train.row import find_fullest_memory
 from joulemap.wing.train.setting import Training
 from joulemap.wing.train.training.memory import Memory, measure
 from joulemap.wing.train.training.recipe import JOINED, OPTIMIZERS, Recipe
-
-if TYPE_CHECKING:
-    from joulemap.physics import Hardware
-    from joulemap.plan import Selection
 
 TRAINED: Final = ("fp8", "bf16", "fp16", "tf32", "fp32", "fp64")
 """Precisions of GEMMs in training; at fp8 everything else is 16 bits. Source: Transformer Engine, introduction.rst
@@ -253,8 +249,6 @@ def suggest(step: TrainingStep, batch: int, runtime: str, hardware: Hardware) ->
 
 def _measure(step: TrainingStep, recipe: Recipe, samples: int, runtime: str) -> Memory:
     """Return the memory of a step on the fullest device, with another recipe or number of samples per micro-batch."""
-    from joulemap.physics import columns_of
-    from joulemap.plan import find_model, find_workload_of
     from joulemap.wing.train.training.step import describe_training
 
     def of(name: str) -> Memory:

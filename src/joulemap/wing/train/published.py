@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from joulemap.catalog import DATA
 from joulemap.domain import Settings, Table, make_table
-from joulemap.plan import Source
+from joulemap.plan import Source, known_hardware
 from joulemap.wing.train.ask.train import train
 from joulemap.wing.train.generated.row import PublishedRate
 from joulemap.wing.train.setting import Training
@@ -44,7 +44,6 @@ def published_training(source: Source) -> Table[PublishedRate]:
 
 
 def _predict(source: Source, folder: Path, rows: list[dict[str, str]]) -> Iterator[PublishedRate]:
-    from joulemap.plan import known_hardware
 
     for row in rows:
         tokens = int(row["tokens"]) if row["tokens"] else None

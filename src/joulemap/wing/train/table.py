@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
 from joulemap.catalog import find_usable
 from joulemap.domain import name_configured
-from joulemap.physics import carried_precision, find_path, find_send
-from joulemap.plan import find_workload_id, opening_runs, stored_key
+from joulemap.physics import Hardware, WorkloadColumns, carried_precision, find_path, find_send
+from joulemap.plan import Model, Plan, PlannedRun, Source, find_workload_id, opening_runs, stored_key
 from joulemap.plan.stored_runs import StoredRuns
 from joulemap.store import fetch, read_columns
 from joulemap.system import UnsupportedError
@@ -20,10 +20,6 @@ from joulemap.wing.train.generated.row import TrainedStep, TrainingRow
 from joulemap.wing.train.row import OK, REFUSED, TOO_LARGE, WholeStep, add_up_step, find_fullest_memory, form_row
 from joulemap.wing.train.show.refusal import EACH, NEEDS, NOTHING, REFUSED_RUN, UNLINKED, UNSUPPORTED
 from joulemap.wing.train.training.memory import Memory, measure
-
-if TYPE_CHECKING:
-    from joulemap.physics import Hardware, WorkloadColumns
-    from joulemap.plan import Model, Plan, PlannedRun, Source
 
 DEQUANTIZED_BY: Final = "gpu"
 """Class whose formulas time the kernels that dequantize a base; on others, a step takes longer."""

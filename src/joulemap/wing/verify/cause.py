@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.ask import find_workloads
-from joulemap.domain import DEFAULT_MODE, SCOPE, HardwareRef
-from joulemap.physics import ROLE_CODE, RUNTIME, RUNTIME_NAMES
-from joulemap.plan import known_hardware, read_known
+from joulemap.domain import DEFAULT_MODE, SCOPE, HardwareEntry, HardwareRef, Measurement
+from joulemap.physics import ROLE_CODE, RUNTIME, RUNTIME_NAMES, Calibration
+from joulemap.plan import Source, known_hardware, read_known
 from joulemap.system import UnknownNameError, frozen
 from joulemap.wing.llm.serve import ServingRow, find_stack
 from joulemap.wing.verify.forecast import Case, Figure, Forecast, forecast, measured_of
@@ -27,9 +27,6 @@ from joulemap.wing.verify.generated.row import CauseRow
 from joulemap.wing.verify.show.word import describe_change
 
 if TYPE_CHECKING:
-    from joulemap.domain import HardwareEntry, Measurement
-    from joulemap.physics import Calibration
-    from joulemap.plan import Source
     from joulemap.wing.verify.file import Reading
 
 SHARES: Final = (0.85, 0.7, 0.5)

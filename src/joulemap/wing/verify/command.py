@@ -13,7 +13,7 @@ from joulemap.cli.command import advanced, command, option
 from joulemap.cli.complete import complete_runtimes
 from joulemap.cli.option.run import CALIBRATION_HELP
 from joulemap.physics import RUNTIME_NAMES
-from joulemap.system import frozen, join_choices
+from joulemap.system import UnscoredError, frozen, join_choices
 from joulemap.wing.llm.option import ServedOutputOptions, complete_engines
 
 
@@ -119,8 +119,6 @@ def verify(
     )
     output.write(answer.document(limit=limit))
     if not answer.judged:
-        from joulemap.system import UnscoredError
-
         raise UnscoredError("no measurement could be scored: the answer gives the reasons")
     if answer.outside:
         from joulemap.show import show_count

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from joulemap.ask import Quantity
-from joulemap.domain import SCOPE
+from joulemap.domain import SCOPE, Measurement
 from joulemap.wing.llm.serve import ServingRow
 from joulemap.wing.verify.forecast import Forecast, measured_of
-from joulemap.wing.verify.generated.row import VerifiedRow
+from joulemap.wing.verify.generated.row import CauseRow, VerifiedRow
 from joulemap.wing.verify.show.word import NOUN, REQUEST, REQUESTS, SERVED_RUN, SINGLE_RUN, WIDE, make_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from joulemap.domain import Measurement
     from joulemap.system import Reason
     from joulemap.wing.verify.file import Reading
-    from joulemap.wing.verify.generated.row import CauseRow
 
 UNIT: Final[Mapping[str, str]] = {
     "latency_s": "s",

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
@@ -16,6 +16,7 @@ from joulemap.catalog.measurement import check_single
 from joulemap.domain import (
     DEFAULT_MODE,
     HardwareRef,
+    Measurement,
     check_name,
     find_entry,
     find_model_name,
@@ -28,6 +29,7 @@ from joulemap.plan import known_hardware
 from joulemap.system import CatalogueError, JoulemapError, Reason, UnknownNameError, UsageError, find_nearest, frozen
 from joulemap.system.errors import AmbiguousNameError
 from joulemap.wing.llm.serve import (
+    ServingRow,
     check_measured,
     find_by_size,
     find_decoder,
@@ -52,10 +54,6 @@ from joulemap.wing.verify.measured import (
 )
 from joulemap.wing.verify.reader import READERS, assume
 from joulemap.wing.verify.show.word import join_conditions
-
-if TYPE_CHECKING:
-    from joulemap.domain import Measurement
-    from joulemap.wing.llm.serve import ServingRow
 
 TAKEN: Final[Mapping[str, tuple[str, Collection[str]]]] = {
     **dict.fromkeys(("engine", "replicas", "prompt", "output"), ("served models", {"served"})),
@@ -95,7 +93,7 @@ class Reading:
     """Columns stated neither in the file nor by the user."""
     other_hardware: str = ""
     """Chip of the catalogue that the file names, if the user states another; empty otherwise."""
-    unscored: Mapping[str, Reason] = attrs.field(factory=dict)
+    unscored: Mapping[str, Reason] = {}
     """Quantity without a usable number in the file -> reason."""
 
 

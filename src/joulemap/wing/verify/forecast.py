@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-import attrs
-
-from joulemap.domain import HardwareRef, Settings
+from joulemap.domain import HardwareRef, Measurement, Settings
 from joulemap.generated.compare import Comparison
-from joulemap.plan import ensure_all, opening_runs, plan_runs, use_calibration
+from joulemap.physics import Calibration
+from joulemap.plan import Plan, Source, ensure_all, opening_runs, plan_runs, use_calibration
 from joulemap.store import fetch
 from joulemap.store.reading import RunReading
 from joulemap.system import JoulemapError, Reason, frozen
-from joulemap.wing.llm.serve import ServingRow, load_served_doubt, predict_served
-
-if TYPE_CHECKING:
-    from joulemap.domain import Measurement
-    from joulemap.physics import Calibration
-    from joulemap.plan import Plan, Source
-    from joulemap.wing.llm.serve import ServingPrediction
+from joulemap.wing.llm.serve import ServingPrediction, ServingRow, load_served_doubt, predict_served
 
 FIGURES: Final = {
     "latency_s": ("latency_s", "latency_half_width"),
@@ -79,7 +72,7 @@ class Figure:
 class Forecast:
     """Predictions of a case by quantity, or the reason why it cannot run."""
 
-    figures: Mapping[str, Figure] = attrs.field(factory=dict)
+    figures: Mapping[str, Figure] = {}
     refusal: Reason | None = None
 
     def miss(self, measured: Mapping[str, float]) -> float:

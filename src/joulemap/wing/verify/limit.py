@@ -15,17 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain import HardwareRef
-from joulemap.physics import FLOPS_PER_MAC, Widths
+from joulemap.domain import HardwareRef, Measurement
+from joulemap.physics import FLOPS_PER_MAC, NO_KEY, ROLE_CODE, Hardware, Widths, columns_of
 from joulemap.physics.record.configuration import SYSTEM
-from joulemap.plan import known_hardware, read_known
-from joulemap.wing.llm.serve import ServingRow
+from joulemap.plan import Source, known_hardware, read_known
+from joulemap.wing.llm.serve import DecoderPass, ServingRow, describe_step, find_decoder
 from joulemap.wing.verify.show.word import make_reason
 
 if TYPE_CHECKING:
-    from joulemap.domain import Measurement
-    from joulemap.physics import Hardware
-    from joulemap.plan import Source
     from joulemap.system import Reason
     from joulemap.wing.verify.file import Reading
 
@@ -105,9 +102,6 @@ def _find_single(source: Source, row: Measurement, hardware: Hardware) -> Iterat
 
 def _find_served(row: ServingRow, hardware: Hardware, count: int) -> Iterator[Found]:
     """Yield times and rates of a served model beyond the peak rate or the memory bandwidth."""
-    from joulemap.physics import NO_KEY, ROLE_CODE, columns_of
-    from joulemap.wing.llm.serve import DecoderPass, describe_step, find_decoder
-
     decoder = find_decoder(row.model)
     if decoder is None or decoder.is_traced or row.speculative not in ("", "none"):
         return

@@ -125,11 +125,11 @@ class Format:
     """Pattern at the start of each run in a text; empty if the text is one run."""
     end: str = ""
     """Pattern at the end of a run; text after it describes the next run. Empty if no such text exists."""
-    patterns: Mapping[str, str] = attrs.field(factory=dict)
+    patterns: Mapping[str, str] = {}
     """Key -> pattern of its value in a text, in addition to name-value lines."""
     fixed: Cells = attrs.field(factory=dict)
     """Column -> value that is the same in every run."""
-    columns: Mapping[str, list[str]] = attrs.field(factory=dict)
+    columns: Mapping[str, list[str]] = {}
     """Column -> paths that may contain its value, in order of preference."""
 
     @property

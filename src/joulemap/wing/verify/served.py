@@ -16,7 +16,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
@@ -24,17 +24,12 @@ from joulemap.ask import Finding
 from joulemap.ask.calibrate import find_target
 from joulemap.catalog.calibration import calibration_text, own_folder, parse_calibration, write_calibration
 from joulemap.domain import SCOPE, HardwareRef
-from joulemap.physics import Calibration, name_pace
+from joulemap.physics import Calibration, Hardware, name_pace
 from joulemap.physics.record.calibration import FittedValue, is_pace
-from joulemap.plan import formula_version, reading_if_there, use_calibration
+from joulemap.plan import Source, formula_version, reading_if_there, use_calibration
 from joulemap.system import NoMeasurementError, UsageError
-from joulemap.wing.llm.serve import ANSWER, PROMPT, read_serving_rows
+from joulemap.wing.llm.serve import ANSWER, PROMPT, ServingRow, read_serving_rows
 from joulemap.wing.verify.forecast import Case, Forecast, forecast
-
-if TYPE_CHECKING:
-    from joulemap.physics import Hardware
-    from joulemap.plan import Source
-    from joulemap.wing.llm.serve import ServingRow
 
 PRIOR_MODELS: Final = 1.0
 """Number of measured models that weigh as much as the prediction."""

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
@@ -43,9 +43,10 @@ from joulemap.wing.explore.design.best import (
     name_parameter,
     write_best,
 )
-from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
+from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN, DesignColumns
 from joulemap.wing.explore.design.question import (
     NO_SHARES,
+    DesignQuestion,
     prepare_question,
     read_bounds,
     read_target,
@@ -53,14 +54,10 @@ from joulemap.wing.explore.design.question import (
     solve_question,
 )
 from joulemap.wing.explore.design.rule import RULES
+from joulemap.wing.explore.design.solve import Target
 from joulemap.wing.explore.design.survey import Survey, Watch, evaluate_rows, survey
 from joulemap.wing.explore.design.table import list_rows
 from joulemap.wing.explore.generated.row import BestDesign, RefusedDesigns, RuleRow
-
-if TYPE_CHECKING:
-    from joulemap.wing.explore.design.outcome import DesignColumns
-    from joulemap.wing.explore.design.question import DesignQuestion
-    from joulemap.wing.explore.design.solve import Target
 
 OBJECTIVES: Final = ("energy", "latency")
 """Default objectives of an exploration; the first one orders the tables."""

@@ -10,16 +10,14 @@ import numpy as np
 
 from joulemap.catalog.design import name_design, write_design
 from joulemap.domain import HardwareRef, name_constant, show_constant
-from joulemap.physics import RETICLE, STATIC, list_constants
+from joulemap.physics import RETICLE, STATIC, Constant, Hardware, list_constants
 from joulemap.show import join_names, show_count, show_plain, show_quantity
 from joulemap.system import UsageError, frozen, write_text
-from joulemap.wing.explore.design.outcome import DesignColumns, evaluate_model
+from joulemap.wing.explore.design.outcome import DesignColumns, Objective, evaluate_model
 from joulemap.wing.explore.design.survey import Survey, evaluate_rows
 from joulemap.wing.explore.generated.row import BestDesign
 
 if TYPE_CHECKING:
-    from joulemap.physics import Constant, Hardware
-    from joulemap.wing.explore.design.outcome import Objective
     from joulemap.wing.explore.design.question import DesignQuestion
 
 

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
-from joulemap.physics import LOGISTIC, TOLD_APART
-
-if TYPE_CHECKING:
-    from joulemap.physics import Booleans, Floats, Integers
+from joulemap.physics import LOGISTIC, TOLD_APART, Booleans, Floats, Integers
 
 SIGNIFICANT: Final = math.log(TOLD_APART / (1.0 - TOLD_APART)) / LOGISTIC
 """Difference of two designs, as a multiple of its half-width, above which the designs are significantly different."""

@@ -18,7 +18,21 @@ import attrs
 import numpy as np
 
 from joulemap.domain import METRIC
-from joulemap.physics import CLOCK, MODEL, UNCALIBRATED, Address, Case, PointColumns
+from joulemap.physics import (
+    CLOCK,
+    MODEL,
+    UNCALIBRATED,
+    Address,
+    Booleans,
+    Case,
+    Configuration,
+    Evaluator,
+    Floats,
+    Integers,
+    PointColumns,
+    PointErrors,
+    Workload,
+)
 from joulemap.physics.change import follow
 from joulemap.physics.pipeline import describe_precision
 from joulemap.physics.record.address import MEMORY_BANDWIDTH
@@ -26,7 +40,6 @@ from joulemap.physics.total import empty, evaluate_points
 from joulemap.system import FJ_PER_J, FS_PER_S, define, frozen
 
 if TYPE_CHECKING:
-    from joulemap.physics import Booleans, Configuration, Evaluator, Floats, Integers, PointErrors, Workload
     from joulemap.physics.workload import Texts
     from joulemap.wing.explore.design.rule import Law
     from joulemap.wing.explore.design.space import Space
@@ -65,7 +78,7 @@ class Objective:
 
 
 def _of_metric(name: str, metric: str, column: str) -> Objective:
-    one = METRIC[metric]  # type: ignore[index]
+    one = METRIC[metric]
     return Objective(
         name=name,
         label=one.label,

@@ -8,31 +8,35 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
 from joulemap.catalog import load_doubt
-from joulemap.domain import Limits, check_name, name_configured
+from joulemap.domain import Limits, Settings, check_name, name_configured
 from joulemap.physics import UNCALIBRATED, Configuration, Evaluator, PointErrors, label_precision
-from joulemap.plan import find_targets, opening_runs, plan_selected, select_hardware
+from joulemap.plan import (
+    Plan,
+    PlannedRun,
+    Source,
+    find_targets,
+    find_workload_id,
+    opening_runs,
+    plan_selected,
+    select_hardware,
+    stored_key,
+)
 from joulemap.store import fetch, read_columns
 from joulemap.store.interval import load_record
 from joulemap.store.run import find_runs
 from joulemap.store.workload import read_work, read_workload
 from joulemap.system import UnsupportedError, UsageError, frozen, parse_si, read_real
-from joulemap.wing.explore.design.outcome import OBJECTIVES, Bound, ModelShare
+from joulemap.wing.explore.design.outcome import OBJECTIVES, Bound, ModelShare, Objective
 from joulemap.wing.explore.design.solve import Target, solve_values
 from joulemap.wing.explore.design.space import MOST_DRAWN, MOST_NUMBERED, MOST_POINTS, Space, vary_usual
-from joulemap.wing.explore.design.survey import Difference
+from joulemap.wing.explore.design.survey import Difference, Watch
 from joulemap.wing.explore.design.task import Group
 from joulemap.wing.explore.generated.row import DesignDoubt
-
-if TYPE_CHECKING:
-    from joulemap.domain import Settings
-    from joulemap.plan import Plan, PlannedRun, Source
-    from joulemap.wing.explore.design.outcome import Objective
-    from joulemap.wing.explore.design.survey import Watch
 
 MOST_DOUBTED: Final = 200
 """Maximum number of base-chip runs for which the uncertainty of every pair is computed."""
@@ -191,7 +195,6 @@ def _check_total(count: int | None, total: int) -> None:
 
 
 def _find_work(connection: Any, plan: Plan, index: int) -> tuple[str, int]:
-    from joulemap.plan import find_workload_id, stored_key
 
     key = stored_key(connection, plan.models[index])
     assert key is not None  # its runs are stored

@@ -9,26 +9,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 import numpy as np
 
-from joulemap.domain import HardwareRef, name_configured
+from joulemap.domain import HardwareRef, Settings, name_configured
 from joulemap.generated.compare import PairChance
 from joulemap.physics import TOLD_APART, Configuration, Evaluator
+from joulemap.physics.outcome import Asked
 from joulemap.physics.total import evaluate_totals
-from joulemap.plan import find_targets, opening_runs, opening_workload, plan_selected, reading, select_hardware
+from joulemap.plan import (
+    Plan,
+    Source,
+    find_targets,
+    opening_runs,
+    opening_workload,
+    plan_selected,
+    reading,
+    select_hardware,
+)
 from joulemap.store import fetch, read_columns
-from joulemap.wing.explore.design.outcome import Outcomes, find_excess
+from joulemap.wing.explore.design.outcome import Bound, Objective, Outcomes, find_excess
 from joulemap.wing.explore.generated.row import ChipRegret, WinnerColumns
-
-if TYPE_CHECKING:
-    from joulemap.domain import Settings
-    from joulemap.physics.outcome import Asked
-    from joulemap.plan import Plan, Source
-    from joulemap.wing.explore.design.outcome import Bound, Objective
-
 
 Best = dict[str, dict[str, tuple[float, dict[str, Any]]]]
 """Model -> chip -> (cost, configuration) of its best configuration."""

@@ -13,17 +13,13 @@ All other rules are ratios to the base chip. A constant that is itself varied fo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
-from joulemap.physics import STATIC, Address, Area, Change
+from joulemap.physics import STATIC, Address, Area, Change, Constant, Floats, Hardware
 from joulemap.physics.area import ARRAY
 from joulemap.system import FJ_PER_J, UsageError, frozen
-
-if TYPE_CHECKING:
-    from joulemap.physics import Constant, Floats, Hardware
-
 
 MEMORY_SHARE: Final = 0.2
 """Share of static power due to the DRAM interface. Basis: assumed."""

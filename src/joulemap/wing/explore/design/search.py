@@ -13,11 +13,10 @@ import attrs
 import numpy as np
 
 from joulemap.system import MissingPackageError
-from joulemap.wing.explore.design.outcome import Objective, Outcomes, evaluate_designs
+from joulemap.wing.explore.design.outcome import Bound, Objective, Outcomes, evaluate_designs
 
 if TYPE_CHECKING:
     from joulemap.physics import Integers
-    from joulemap.wing.explore.design.outcome import Bound
     from joulemap.wing.explore.design.task import Group
 
 POPULATION: Final = 50

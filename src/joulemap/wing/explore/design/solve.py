@@ -10,20 +10,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from joulemap.domain import name_constant, show_constant
+from joulemap.physics import Floats
 from joulemap.physics.record.constant import check_value
 from joulemap.physics.root import MOST_FACTOR, TOLERANCE
 from joulemap.system import frozen
+from joulemap.wing.explore.design.outcome import Objective
 from joulemap.wing.explore.design.survey import evaluate_rows
-
-if TYPE_CHECKING:
-    from joulemap.physics import Floats
-    from joulemap.wing.explore.design.outcome import Objective
-    from joulemap.wing.explore.design.task import Group
+from joulemap.wing.explore.design.task import Group
 
 TOGETHER: Final = 65
 """Number of values of a constant that are evaluated at once."""

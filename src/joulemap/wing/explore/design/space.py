@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import numpy as np
 
 from joulemap.domain.value import read_values
-from joulemap.physics import CLOCK, SHORT, Area, list_constants
+from joulemap.physics import CLOCK, SHORT, Area, Constant, Floats, Hardware, Integers, list_constants
 from joulemap.physics.change import open_to_change
 from joulemap.physics.record.constant import match_names
 from joulemap.system import UsageError, find_nearest, frozen
 from joulemap.wing.explore.design.rule import Law, check_together
-
-if TYPE_CHECKING:
-    from joulemap.physics import Constant, Floats, Hardware, Integers
 
 USUAL: Final = {
     "unit_count": (0.125, 0.25, 0.5, 1.0, 2.0, 4.0),

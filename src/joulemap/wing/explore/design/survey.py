@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 import numpy as np
 
+from joulemap.physics import Booleans, Floats, Integers
 from joulemap.system import define, frozen
 from joulemap.wing.explore.design.front import SIGNIFICANT, find_band, find_front, merge_equal
 from joulemap.wing.explore.design.outcome import (
@@ -22,10 +23,7 @@ from joulemap.wing.explore.design.outcome import (
     evaluate_values,
     find_excess,
 )
-from joulemap.wing.explore.design.task import Group
-
-if TYPE_CHECKING:
-    from joulemap.physics import Booleans, Floats, Integers
+from joulemap.wing.explore.design.task import Group, survey_lake
 
 
 @define(kw_only=True, eq=False)
@@ -258,8 +256,6 @@ def survey(
     """
     result = Survey(groups=tuple(groups), objectives=tuple(objectives), bounds=bounds)
     if lake is not None:
-        from joulemap.wing.explore.design.task import survey_lake
-
         result.evaluated_count = survey_lake(
             lake, groups, jobs, cluster, watch.report, lambda outcomes: watch.see(result.add(outcomes))
         )

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from joulemap.domain import Column, Table
 from joulemap.wing.explore.block import name_column
 from joulemap.wing.explore.design.best import find_constant
-
-if TYPE_CHECKING:
-    from joulemap.wing.explore.design.survey import Survey
+from joulemap.wing.explore.design.survey import Survey
 
 TAKEN: Final = (
     ("latency_s", "s", "latency of a batch; for several models the mean by their shares"),

@@ -8,21 +8,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 import numpy as np
 
+from joulemap.physics import Floats, Integers
 from joulemap.system import frozen
+from joulemap.wing.explore.block import Block
 from joulemap.wing.explore.design.outcome import DesignColumns, ModelShare, Outcomes, combine, evaluate_model
 from joulemap.wing.explore.design.space import Space
 from joulemap.wing.explore.lake.block import describe_block, read_points, vary
 from joulemap.wing.explore.lake.fill import Filled, fill
 from joulemap.wing.explore.lake.shard import rule_version
-
-if TYPE_CHECKING:
-    from joulemap.physics import Floats, Integers
-    from joulemap.wing.explore.block import Block
 
 
 @frozen(kw_only=True, eq=False)

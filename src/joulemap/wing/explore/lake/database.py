@@ -24,7 +24,7 @@ from joulemap.domain.dimension import fill_views
 from joulemap.domain.host import HOST_COLUMNS
 from joulemap.plan import formula_version
 from joulemap.store import Connection, Kind, Shard, configure, connect, execute, find_damage, quote_text
-from joulemap.store.connection import reporting_failures
+from joulemap.store.connection import open_in_memory, reporting_failures
 from joulemap.store.literal import quote_name
 from joulemap.system import DatabaseError, drafting, frozen
 from joulemap.system.cache import cache_folder, read_cached, write_cached
@@ -179,8 +179,6 @@ def reading_lake(lake: Path, template: Path | None, kind: Kind, report: Any) -> 
 
 def _open(stack: contextlib.ExitStack, template: Path | None) -> Connection:
     """Return a temporary database for this query, with the catalogue and no runs."""
-    from joulemap.store.connection import open_in_memory
-
     if template is None:
         return open_in_memory()
     import shutil

@@ -16,18 +16,15 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import attrs
 
 from joulemap.system import JoulemapError, MissingPackageError, UsageError, define
 from joulemap.system.pool import open_pool, shielded
+from joulemap.wing.explore.block import Block
 from joulemap.wing.explore.lake.database import survey
-from joulemap.wing.explore.lake.shard import open_lake, store_points
-
-if TYPE_CHECKING:
-    from joulemap.wing.explore.block import Block
-    from joulemap.wing.explore.lake.shard import Points
+from joulemap.wing.explore.lake.shard import Points, open_lake, store_points
 
 
 class Task(Protocol):

@@ -26,7 +26,7 @@ from joulemap.store.connection import ALLOWED, CONFINED, READING
 from joulemap.store.engine import IN_MEMORY
 from joulemap.system import CatalogueError, frozen
 from joulemap.system.key import describe_unknown, keep_once
-from joulemap.wing.explore.block import PREFIX, QUESTION, name_column
+from joulemap.wing.explore.block import PREFIX, QUESTION, Block, name_column
 from joulemap.wing.explore.lake.shard import CATEGORIES, FORMAT, HARDWARE, KEY, MOST_POINTS, TOTALS, WORKLOAD
 
 TYPES: Final[Mapping[str, str]] = {
@@ -305,8 +305,6 @@ def _check_question(connection: Connection, shard: Shard, footer: Footer) -> str
 
     The digest of the block is computed again from the rows.
     """
-    from joulemap.wing.explore.block import Block
-
     source = f"read_parquet({quote_text(str(shard.path.resolve()))})"
     listed = [name for name in QUESTION if name not in footer.fixed]
     asked = [*listed, *(one.column for one in footer.varied)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
@@ -38,10 +38,8 @@ from joulemap.wing.explore.design.best import (
     name_parameter,
     show_objective,
 )
+from joulemap.wing.explore.design.outcome import Objective
 from joulemap.wing.explore.generated.row import Dot
-
-if TYPE_CHECKING:
-    from joulemap.wing.explore.design.outcome import Objective
 
 TITLE: Final = Template("{models}, {settings:list}: designs based on {chips:list}")
 MODEL_SHARE: Final = Template("{name} {share:set %}")
@@ -111,7 +109,7 @@ def describe_answer(answer: ExploreAnswer) -> str:
     pick = _find_better(facts)
     if pick is None:
         return KEEP(chip=_name_base(facts, choices[0]), objectives=names) + "."
-    moved = [one for one in facts.of(Change) if one.runs[1] == pick.runs[0] and one.metric in facts.asked]
+    moved = [one for one in facts.of(Change) if one.runs[1] == pick.run and one.metric in facts.asked]
     ratios = {one.metric: one.after.value / one.before.value for one in moved if one.metric != pick.metric}
     losses = [LOSS(ratio=ratio, noun=name_objective(name)) for name, ratio in ratios.items()]
     many = [one.total for one in facts.of(Share) if one.metric == pick.metric and one.total]
@@ -133,12 +131,12 @@ def _find_better(facts: Facts) -> Choice | None:
 
 def _name_base(facts: Facts, choice: Choice) -> str:
     """Return the unchanged chip of the best design."""
-    return facts.runs[-choice.runs[0]].hardware
+    return facts.runs[-choice.run].hardware
 
 
 def _name_design(facts: Facts, choice: Choice) -> str:
     """Return the chip of the best design with its numbers."""
-    return facts.runs[choice.runs[0]].hardware
+    return facts.runs[choice.run].hardware
 
 
 def name_objective(objective: str) -> str:
@@ -262,9 +260,9 @@ def list_causes(answer: ExploreAnswer) -> Iterator[str]:
         return
     chip, is_energy = _name_base(facts, pick), pick.metric in ENERGIES
     if is_energy:
-        terms = [one for one in facts.of(Term) if one.runs[0] == pick.runs[0]]
+        terms = [one for one in facts.of(Term) if one.run == pick.run]
         yield from describe_gap(attrs.evolve(facts, facts=tuple(terms)))[:1]
-    for one in (change for change in facts.of(Change) if change.runs[1] == pick.runs[0]):
+    for one in (change for change in facts.of(Change) if change.runs[1] == pick.run):
         ratio, after = one.after.value / one.before.value, show_quantity(one.after.value, one.after.unit)
         if one.metric == "voltage" and is_energy:
             yield VOLTAGE(ratio=ratio)

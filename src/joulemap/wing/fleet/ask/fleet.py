@@ -15,11 +15,13 @@ from joulemap.ask import (
     Facts,
     Finding,
     Limit,
+    PairedRun,
     Quantity,
     Refusal,
     RunAnswer,
     Scope,
     Subject,
+    check_runs,
     represent,
     weigh_findings,
 )
@@ -36,7 +38,7 @@ from joulemap.wing.fleet.capacity.row import LATE, OK, WATCHED, FleetRow, first_
 from joulemap.wing.fleet.capacity.sized import SizedFleets, size_deployments, size_devices
 from joulemap.wing.fleet.demand import Demand, Level
 from joulemap.wing.fleet.generated.row import FleetWinner, LevelRow, MixedRow, PairRow, QueueRow
-from joulemap.wing.llm.serve import SERVING, Serving
+from joulemap.wing.llm.serve import SERVING, ServedRun, Serving, check_served
 
 LEAST_ENERGY: Final = "least_energy"
 """Metric of the choice of the fleet with the least energy, if the objective chooses another one."""
@@ -113,9 +115,6 @@ class FleetAnswer(RunAnswer):
 
         They measure a batch of each model, the largest that the fleet forms, or the load of one language-model server.
         """
-        from joulemap.ask import Checks, PairedRun, check_runs
-        from joulemap.wing.llm.serve import ServedRun, check_served
-
         best = [row for row in first_of_each(self.ok) if row.batch is not None]
         if self.serving is not None:
             served = (
@@ -139,7 +138,7 @@ class FleetAnswer(RunAnswer):
     @property
     def costed(self) -> Table[FleetRow]:
         """Fleets of `best`, and those that a further choice names."""
-        further = [one.runs[0] for one in self.facts.of(Choice) if one.metric == LEAST_ENERGY]
+        further = [one.run for one in self.facts.of(Choice) if one.metric == LEAST_ENERGY]
         named = {id(row) for row in (*self.best, *(self.rows[key - 1] for key in further))}
         return self.rows.with_rows(row for row in self.ok if id(row) in named)
 
@@ -158,7 +157,7 @@ class FleetAnswer(RunAnswer):
     def joined(self) -> str:
         """Table with the fleet of two kinds of hardware that the first line names; empty for one kind."""
         first = next(iter(self.facts.of(Choice)), None)
-        position = 0 if first is None else first.runs[0] - len(self.rows)
+        position = 0 if first is None else first.run - len(self.rows)
         return "" if position < 1 else "mixtures" if position <= len(self.mixtures) else "pairs"
 
 

@@ -18,12 +18,11 @@ import attrs
 from joulemap.system import UnsupportedError, define, frozen
 from joulemap.wing.fleet.capacity.row import NEAR
 from joulemap.wing.fleet.capacity.served import Server, find_work_s, open_server
-from joulemap.wing.llm.serve import OK
+from joulemap.wing.llm.serve import OK, Case, Question, SaturatedRates, find_saturated_rates
 
 if TYPE_CHECKING:
     from joulemap.plan import Plan
     from joulemap.wing.fleet.demand import Demand
-    from joulemap.wing.llm.serve import Case, Question, SaturatedRates
 
 ROUNDS: Final = 3
 """Maximum number of divisions that are simulated for one chip and precision."""
@@ -167,7 +166,6 @@ def _release(question: Question) -> None:
 
 
 def _measure(plan: Plan, case: Case, demand: Demand) -> Division:
-    from joulemap.wing.llm.serve import find_saturated_rates
 
     question, serving = case.question, case.question.serving
     try:

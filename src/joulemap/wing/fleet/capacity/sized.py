@@ -22,7 +22,7 @@ from joulemap.wing.fleet.capacity.rank import Terms
 from joulemap.wing.fleet.capacity.row import FleetRow, Sizing
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.fleet.generated.row import PairRow, Station
-from joulemap.wing.llm.serve import OTHER_INTERVALS, Serving
+from joulemap.wing.llm.serve import OTHER_INTERVALS, ServedModel, Serving, list_decoders, opening_passes, refuse
 
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
 """Default batch sizes; batches of other sizes get interpolated times."""
@@ -70,8 +70,6 @@ def size_devices(
 
 def _share(model: str, demand: Demand) -> dict[str, float]:
     """Return model -> its share of the requests; UsageError for a language model, whose requests take many passes."""
-    from joulemap.wing.llm.serve import list_decoders
-
     if model in demand.beside:
         raise UsageError(f"{model} gets the remaining share: --beside is for other models")
     shares = {model: 1.0 - sum(demand.beside.values()), **demand.beside}
@@ -126,7 +124,6 @@ def size_deployments(
     """Return how many servers of each chip meet the targets of a language model."""
     from joulemap.wing.fleet.capacity.division import open_servers
     from joulemap.wing.fleet.capacity.served import size_servers
-    from joulemap.wing.llm.serve import ServedModel, opening_passes, refuse
 
     if demand.beside:
         raise UsageError("a fleet serves a language model alone: --beside is for other kinds of models")

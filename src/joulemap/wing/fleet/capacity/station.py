@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import attrs
 
@@ -20,12 +19,9 @@ from joulemap.wing.fleet.capacity.cost import HALF_MORE, complete_fleet, make_la
 from joulemap.wing.fleet.capacity.observation import Candidate, Promise, Sized, form_candidate, scale
 from joulemap.wing.fleet.capacity.row import DELAYED, LOADS, OK, DeviceLoad, FleetRow, Sizing
 from joulemap.wing.fleet.capacity.size import count_devices, find_load, find_rates, observe_at, save_energy, size_fleets
+from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.fleet.generated.row import QueueRow, Station
 from joulemap.wing.fleet.show.word import ALONE, TRIED
-
-if TYPE_CHECKING:
-    from joulemap.wing.fleet.demand import Demand
-
 
 Fleet = tuple[int, Sized]
 """(index of a candidate, its devices)."""

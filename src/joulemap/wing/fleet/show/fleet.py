@@ -165,23 +165,23 @@ def describe_answer(facts: Facts) -> str:
     choices = [one for one in facts.of(Choice) if one.metric in MORE]
     if not choices:
         entry = facts.of(Entry)[0]
-        fleet = _count(facts, entry.runs[0])
+        fleet = _count(facts, entry.run)
         is_within = bool(facts.of(Limit))  # only a fleet within all limits has them; other refusals are about chips
         for one in () if is_within else facts.of(Refusal):
             return NO_LIMITS(fleet=fleet, reason=one.reason)
         power = entry.values["power"]
         return NO_PRICE(fleet=fleet, power=show_quantity(power.value, "W"))
     first = choices[0]
-    fleet, chance = _count(facts, first.runs[0]), show_chance(first.probability)
+    fleet, chance = _count(facts, first.run), show_chance(first.probability)
     target = next((LIMITS[one.metric](target=_show(one.bound)) for one in facts.of(Limit)), "")
     given = {"verb": _find_verb(facts, first), "fleet": fleet, "value": _show(first.value), "target": target}
-    if _is_together(facts, first.runs[0]):
+    if _is_together(facts, first.run):
         saved = None if first.ratio is None else 1.0 - 1.0 / first.ratio
         return TOGETHER(chance=chance, saved=saved, way=WAYS[PHASES in fleet], **given)
     is_alone = len(first.runs) < 2 or first.ratio is None
     rival = "" if is_alone else name_run(facts.runs[first.runs[1]])
     is_tied = not is_alone and (bool(first.tied) or (first.ratio or 0.0) <= TIE_RATIO)
-    if unsure := _describe_unsure(facts, first.runs[0], given, rival if is_tied else None):
+    if unsure := _describe_unsure(facts, first.run, given, rival if is_tied else None):
         return unsure
     if is_tied:
         return TIED(rival=rival, **given)
@@ -191,7 +191,7 @@ def describe_answer(facts: Facts) -> str:
 
 
 def _find_verb(facts: Facts, choice: Choice) -> str:
-    values = facts.find_values(choice.runs[0])
+    values = facts.find_values(choice.run)
     if choice.metric != "cost" or "owned" not in values or values["owned"].value:
         return USE
     return next((verb for way, verb in VERBS.items() if values.get(way) == values.get("cost")), USE)
@@ -227,8 +227,8 @@ def _describe_headroom(facts: Facts) -> Iterator[str]:
     for one in facts.of(Limit)[:1]:
         if one.value is None:
             continue
-        capacity = facts.find_values(one.runs[0]).get("capacity")
-        breaks = (each for each in facts.of(Caveat) if each.kind == "breaks" and one.runs[0] in each.runs)
+        capacity = facts.find_values(one.run).get("capacity")
+        breaks = (each for each in facts.of(Caveat) if each.kind == "breaks" and one.run in each.runs)
         yield HEADROOM(
             noun=NOUNS[one.metric],
             value=_show(one.value),
@@ -253,16 +253,16 @@ def _describe_second(facts: Facts) -> Iterator[str]:
     for one in facts.of(Choice)[1:]:
         if one.metric not in MORE:
             continue
-        if _is_together(facts, one.runs[0]):
-            yield TWO_KINDS(fleet=_count(facts, one.runs[0]), value=_show(one.value))
+        if _is_together(facts, one.run):
+            yield TWO_KINDS(fleet=_count(facts, one.run), value=_show(one.value))
         else:
-            yield ONE_KIND(fleet=_count(facts, one.runs[0]), value=_show(one.value))
+            yield ONE_KIND(fleet=_count(facts, one.run), value=_show(one.value))
 
 
 def _describe_others(facts: Facts) -> Iterator[str]:
     for one in facts.of(Choice):
         if one.metric in OTHER and (one.ratio is None or one.ratio > NEAR):
-            yield OTHER[one.metric](fleet=_count(facts, one.runs[0]), value=_show(one.value), ratio=one.ratio)
+            yield OTHER[one.metric](fleet=_count(facts, one.run), value=_show(one.value), ratio=one.ratio)
 
 
 def _is_together(facts: Facts, key: int) -> bool:

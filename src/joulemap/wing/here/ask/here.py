@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
@@ -22,8 +22,9 @@ from joulemap.ask import (
     Subject,
     weigh_findings,
 )
-from joulemap.domain import SETTINGS, TIE_RATIO, Table, make_table, take
+from joulemap.domain import SETTINGS, TIE_RATIO, Settings, Table, make_table, take
 from joulemap.physics import TOLD_APART, probability_better
+from joulemap.plan import Source
 from joulemap.system import UsageError, frozen
 from joulemap.wing.here.check import list_run_checks, list_served_checks
 from joulemap.wing.here.generated.row import DeviceRow, RunHere, ServedHere
@@ -40,11 +41,7 @@ from joulemap.wing.here.serve import (
     serve_model,
     serve_popular,
 )
-from joulemap.wing.llm.serve import READING_RATE
-
-if TYPE_CHECKING:
-    from joulemap.domain import Settings
-    from joulemap.plan import Source
+from joulemap.wing.llm.serve import READING_RATE, find_decoder
 
 RATE: Final = "tokens_per_s"
 LARGEST: Final = "largest_model"
@@ -209,8 +206,6 @@ def _answer(
 
 def is_language_model(model: str) -> bool:
     """Return True for the name or the file of a language model; ModelError for a file that cannot be read."""
-    from joulemap.wing.llm.serve import find_decoder
-
     return not model.lower().endswith((".onnx", ".py")) and ".py:" not in model and find_decoder(model) is not None
 
 

@@ -86,7 +86,7 @@ def describe_answer(facts: Facts, model: str, batch: int) -> str:
             return NO_DEVICE
         return NOTHING(model=model) if model else NOTHING_FITS
     first = choices[0]
-    run = facts.runs[first.runs[0]]
+    run = facts.runs[first.run]
     name = run.hardware if len({one.hardware for one in facts.runs.values()}) > 1 else None
     if first.metric == "largest_model":
         (limit,), sure = facts.of(Limit), next(iter(choices[1:]), None)
@@ -98,9 +98,9 @@ def describe_answer(facts: Facts, model: str, batch: int) -> str:
             rate=show_rate(attrs.evolve(first.value, half_width=None) if template is UNSURE else first.value),
             least=show_plain(limit.bound.value),
             chance=show_chance(first.probability),
-            sure=None if sure is None else facts.runs[sure.runs[0]].settings[0],
+            sure=None if sure is None else facts.runs[sure.run].settings[0],
         )
-    values = facts.find_values(first.runs[0])
+    values = facts.find_values(first.run)
     energy = values.get("energy_per_token", values.get("energy"))
     given = {"name": run.hardware, "model": model, "energy": None if energy is None else _show(energy)}
     if first.metric == "latency":
@@ -111,7 +111,7 @@ def describe_answer(facts: Facts, model: str, batch: int) -> str:
         return FASTEST(unit=unit, lead=describe_choice(first, _bare(facts)), **given)
     other = next((one for one in choices if one.metric == "fastest"), None)
     most = None if other is None else show_quantity(other.value.value, "").strip()
-    fastest = None if other is None else facts.runs[other.runs[0]].settings[1]
+    fastest = None if other is None else facts.runs[other.run].settings[1]
     given |= {"name": name, "rate": show_rate(first.value), "weights": run.settings[1]}
     return BEST(fastest=fastest, most=most, **given)
 
@@ -119,7 +119,7 @@ def describe_answer(facts: Facts, model: str, batch: int) -> str:
 def describe_refused(facts: Facts) -> str:
     """Return a line on what does not fit, below the table; empty if everything runs."""
     refused = {key: one.reason for one in facts.of(Refusal) for key in one.runs}
-    running = {facts.runs[one.runs[0]].settings[0] for one in facts.of(Entry) if one.runs[0] not in refused}
+    running = {facts.runs[one.run].settings[0] for one in facts.of(Entry) if one.run not in refused}
     models = dict.fromkeys(facts.runs[key].settings[0] for key in refused)
     large = [one for one in models if one not in running]
     if len({run.settings[0] for run in facts.runs.values()}) > 1:
@@ -180,7 +180,7 @@ def lay_served(answer: HereAnswer, limit: int) -> Grid:
     """Return the table of language models that run: of one model, or the popular models near the decision."""
     running = [row for row in answer.served if row.tokens_per_s]
     rows = running if answer.model else _keep_fluent(running)
-    best = next((answer.served[one.runs[0] - 1] for one in answer.facts.of(Choice)), None)
+    best = next((answer.served[one.run - 1] for one in answer.facts.of(Choice)), None)
     begin = max(0, next((index for index, row in enumerate(rows) if row is best), 0) + 1 - limit)
     window = rows[begin : begin + limit]
     ranges, context = ("between_half_width | ", "context_tokens= | ") if answer.model else ("", "")

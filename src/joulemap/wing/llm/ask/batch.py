@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from joulemap.ask import Choice, Facts, Finding, Quantity, Scope, Share, Value, find_caveats
 from joulemap.physics import probability_better
@@ -22,12 +22,10 @@ from joulemap.wing.llm.ask.served import (
     represent,
 )
 from joulemap.wing.llm.capacity.case import OK, TOO_LARGE
+from joulemap.wing.llm.capacity.question import Question
 from joulemap.wing.llm.capacity.slow import SlowHost
+from joulemap.wing.llm.generated.row import ServedPhase, ServedRow, ServedWinner
 from joulemap.wing.llm.phase import ANSWER, PHASE_NAMES
-
-if TYPE_CHECKING:
-    from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.generated.row import ServedPhase, ServedRow, ServedWinner
 
 GOALS: Final[Mapping[str, str]] = {
     "between_tokens": TIME, "cost": COST, "energy": DECODE_ENERGY, "first_token": FIRST

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
@@ -33,12 +33,9 @@ from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.decoder.pass_name import find_alias
 from joulemap.wing.llm.generated.row import LoadRow, PoolRow, ServedPhase, ServedRow, ServedWinner
 from joulemap.wing.llm.phase import ANSWER
+from joulemap.wing.llm.serving.batch import BatchCost
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import describe_engine
-
-if TYPE_CHECKING:
-    from joulemap.wing.llm.serving.batch import BatchCost
-
 
 NO_FACTS: Final = Facts(asked=(), runs={}, facts=())
 

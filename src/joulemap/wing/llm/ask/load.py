@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from joulemap.ask import UNKNOWN, Choice, Facts, Finding, Limit, Quantity, Scope, Share, find_caveats
 from joulemap.domain import LEAST_ASSUMED, MOSTLY_STATIC, TIE_RATIO
@@ -28,12 +28,10 @@ from joulemap.wing.llm.ask.served import (
     represent,
 )
 from joulemap.wing.llm.capacity.load import find_assumed
+from joulemap.wing.llm.capacity.question import Question
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.generated.row import LoadRow, PoolRow, ServedPhase, ServedRow
 from joulemap.wing.llm.phase import ANSWER
-
-if TYPE_CHECKING:
-    from joulemap.wing.llm.capacity.question import Question
 
 ASSUMED: Final = "assumed"
 """Rule of the core on single passes; the energy of a load has prompts, idle time and larger batches too."""

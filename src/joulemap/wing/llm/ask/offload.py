@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
 from joulemap.ask import Answer
 from joulemap.domain import SERVED, Settings, Table, make_table
+from joulemap.plan import Source
 from joulemap.system import UsageError, frozen
 from joulemap.wing.llm.capacity.offload import divide_layers
 from joulemap.wing.llm.capacity.question import SERVING, Question, check_methods
@@ -15,9 +16,6 @@ from joulemap.wing.llm.generated.row import OffloadRow
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.source import find_mixed, read_decoder
 from joulemap.wing.llm.stack import describe_engine, find_engine
-
-if TYPE_CHECKING:
-    from joulemap.plan import Source
 
 ENGINE: Final = "llamacpp"
 """Engine that divides layers between a device and its host."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from joulemap.ask import Checks, Entry, Finding, Quantity, Scope, Subject
 from joulemap.ask.check import find_checks
@@ -14,11 +14,8 @@ from joulemap.system import frozen
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.decoder.pass_name import find_checkpoint
 from joulemap.wing.llm.generated.row import ServedPhase
+from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import DEFAULT, find_engine
-
-if TYPE_CHECKING:
-    from joulemap.wing.llm.setting import Serving
-
 
 ENERGY: Final = "energy_per_token"
 DECODE_ENERGY: Final = "decode_energy_per_token"

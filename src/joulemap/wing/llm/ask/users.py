@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
 from joulemap.ask import Checks, Facts, Finding, Refusal, RunAnswer, Scope, drop_idle_hours, list_findings
 from joulemap.domain import SERVED, USAGE, Price, Settings, Table, Usage, make_table
 from joulemap.generated.cost import AssumedNumber
+from joulemap.plan import Plan, Source
 from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.wing.llm.ask.llm import read_tables
 from joulemap.wing.llm.ask.served import OTHER_INTERVALS, ServedRun, check_served
@@ -35,12 +36,9 @@ from joulemap.wing.llm.capacity.users import (
 from joulemap.wing.llm.decoder.pass_name import find_alias
 from joulemap.wing.llm.generated.row import ServedPhase, UserRow
 from joulemap.wing.llm.phase import ANSWER
+from joulemap.wing.llm.serving.batch import BatchCost
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import describe_engine
-
-if TYPE_CHECKING:
-    from joulemap.plan import Plan, Source
-    from joulemap.wing.llm.serving.batch import BatchCost
 
 COLLECTED: Final = 5
 """Searches (one per chip and precision) between two collections of garbage; more take memory and save little time."""

@@ -157,7 +157,7 @@ class Case:
             experts = [question.serving.expert_devices]
             experts += [world] if question.decoder.is_routed and experts == [1] and world > 1 else []
             for count in experts:
-                divided = question.divide_experts(count)
+                divided = attrs.evolve(question, serving=attrs.evolve(question.serving, expert_devices=count))
                 one = _judge(divided, self.run, self.target, devices, self.batch, is_alone=True)
                 if one.status == OK:
                     divisions.append(one)

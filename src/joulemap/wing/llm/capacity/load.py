@@ -8,24 +8,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
 from joulemap.domain import AssumedEnergy, find_unknown, take
 from joulemap.system import FJ_PER_J, UnsupportedError, UsageError
 from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED, Case
+from joulemap.wing.llm.capacity.question import Question
 from joulemap.wing.llm.capacity.row import NOT_STORED, Stored, name_case, share_assumed
 from joulemap.wing.llm.generated.row import LoadRow, PoolRow
+from joulemap.wing.llm.serving.deployment import Deployment
+from joulemap.wing.llm.serving.load import Load, Served
 from joulemap.wing.llm.serving.request import read_requests
 from joulemap.wing.llm.serving.serve import count_answers, count_prompts, open_deployment, serve, simulate_pools
 from joulemap.wing.llm.serving.warm_up import Pool
-
-if TYPE_CHECKING:
-    from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.serving.deployment import Deployment
-    from joulemap.wing.llm.serving.load import Load, Served
-
 
 SPREAD: Final = 1.0 / 9.0
 """Spread of the lengths of requests in flight, without which all of them would take the same time.

@@ -6,7 +6,7 @@ name, settings, serving ─► decoder ─► defaults of its checkpoint and eng
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Self, cast
+from typing import Final, Self, cast
 
 import attrs
 
@@ -24,11 +24,9 @@ from joulemap.wing.llm.capacity.question import (
 )
 from joulemap.wing.llm.decoder.config import SIXTEEN_BITS, WIDE, Decoder
 from joulemap.wing.llm.decoder.decoder_pass import CACHES
+from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.source import find_guesser, find_mixed, open_boxes, read_decoder
 from joulemap.wing.llm.stack import FP4, NARROW, find_engine
-
-if TYPE_CHECKING:
-    from joulemap.wing.llm.setting import Serving
 
 LOCAL_ENGINE: Final = "llamacpp"
 """Engine that serves on CPUs and GPUs of laptops, boards and phones, for which other engines have no kernels."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import attrs
 import numpy as np
@@ -41,12 +41,9 @@ from joulemap.wing.llm.serving.batch import Batch, run_batches
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.surface import Cost, Passes
+from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.show.word import MEMORY_LACKS
-from joulemap.wing.place import bind_devices, find_ways
-
-if TYPE_CHECKING:
-    from joulemap.wing.llm.setting import Serving
-    from joulemap.wing.place import BoxHardware
+from joulemap.wing.place import BoxHardware, bind_devices, find_ways
 
 
 @frozen(kw_only=True, eq=False)

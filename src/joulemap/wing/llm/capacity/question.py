@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -21,7 +21,6 @@ from joulemap.wing.llm.show.word import NO_METHOD
 from joulemap.wing.llm.stack import FP4, Stack, find_engine
 
 if TYPE_CHECKING:
-    from joulemap.ask import Scope
     from joulemap.plan import Plan, PlannedRun
     from joulemap.store import Connection
     from joulemap.wing.llm.serving.memory import Room
@@ -71,10 +70,6 @@ class Question:
     def find_scope(self, whole: Plan, connection: Connection, run_ids: Sequence[int]) -> Scope:
         """Return the scope of stored passes, with the settings as stated; `whole` is the plan of all configurations."""
         return Scope.of_plan(attrs.evolve(whole, settings=self.asked), connection, run_ids)
-
-    def divide_experts(self, devices: int) -> Self:
-        """Return the question with whole experts divided among this number of devices."""
-        return attrs.evolve(self, serving=attrs.evolve(self.serving, expert_devices=devices))
 
     def draft(self, deployment: Deployment) -> Draft:
         """Return the draft model of a deployment: divided like the model, or whole on one device."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -16,19 +16,16 @@ from joulemap.domain import AssumedEnergy, find_unknown, take
 from joulemap.physics import name_precision
 from joulemap.plan import Plan, PlannedRun, Source, find_model
 from joulemap.plan.stored_runs import opening_plans
+from joulemap.store import Connection
 from joulemap.system import FJ_PER_J, frozen
 from joulemap.wing.llm.capacity.case import TOO_LARGE, Case
+from joulemap.wing.llm.capacity.question import Question
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.generated.row import ServedPhase, ServedRow
 from joulemap.wing.llm.phase import ANSWER, PHASE_NAMES, PROMPT
 from joulemap.wing.llm.serving.batch import Batch, BatchCost, run_batches
 from joulemap.wing.llm.serving.deployment import guess
-
-if TYPE_CHECKING:
-    from joulemap.store import Connection
-    from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.serving.load import Served
-
+from joulemap.wing.llm.serving.load import Served
 
 MOST_STORED: Final = 36
 """Maximum configurations whose passes are all stored as runs; storing more takes longer than the rest of the answer."""

@@ -11,17 +11,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING
 
 from joulemap.system import frozen
+from joulemap.wing.llm.capacity.case import Case
 from joulemap.wing.llm.capacity.load import FULL, count_kept
 from joulemap.wing.llm.serving.batch import grow
 from joulemap.wing.llm.serving.deployment import guess
 from joulemap.wing.llm.serving.steady import ROUNDS, Residence, round_flight
 from joulemap.wing.llm.serving.surface import Passes
-
-if TYPE_CHECKING:
-    from joulemap.wing.llm.capacity.case import Case
 
 
 @frozen(kw_only=True)

@@ -14,16 +14,18 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
-from joulemap.physics import probability_better
+from joulemap.physics import Total, probability_better
 from joulemap.system import JoulemapError, UnsupportedError, UsageError, define, frozen
 from joulemap.wing.llm.capacity.case import UNSUPPORTED, Case, describe_node
+from joulemap.wing.llm.capacity.question import Question
 from joulemap.wing.llm.capacity.row import NOT_STORED, Stored, name_case
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import cut_prompt, find_residence, find_room, split_pools
+from joulemap.wing.llm.decoder.column import Asked
 from joulemap.wing.llm.error_scale import NEW_LOAD
 from joulemap.wing.llm.generated.row import UserRow
 from joulemap.wing.llm.phase import ANSWER, PROMPT
@@ -31,11 +33,6 @@ from joulemap.wing.llm.serving.deployment import Deployment, guess
 from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
 from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.show.word import TOO_MANY
-
-if TYPE_CHECKING:
-    from joulemap.physics import Total
-    from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.decoder.column import Asked
 
 MOST_DEVICES: Final = 64
 """Maximum devices of all servers together."""

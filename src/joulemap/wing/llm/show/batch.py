@@ -56,7 +56,7 @@ COST: Final = "usd_per_million"
 
 def name_batches(facts: Facts) -> dict[int, Subject]:
     """Return the runs of batches; the names have the batch where batches differ."""
-    batches = {one.runs[0]: round(one.values["batch"].value) for one in facts.of(Entry)}
+    batches = {one.run: round(one.values["batch"].value) for one in facts.of(Entry)}
     if len(set(batches.values())) < 2:
         return dict(facts.runs)
     return {
@@ -67,19 +67,21 @@ def name_batches(facts: Facts) -> dict[int, Subject]:
 
 def describe_answer(facts: Facts) -> str:
     """Return the decision among chips by energy per token and TPOT, or the values of the only chip."""
-    batches = {one.runs[0]: round(one.values["batch"].value) for one in facts.of(Entry)}
+    batches = {one.run: round(one.values["batch"].value) for one in facts.of(Entry)}
     if choices := facts.of(Choice):
-        fast, cheap = (batches[one.runs[0]] for one in (choices * 2)[:2])
-        is_told = fast != cheap and COST in [one.metric for one in choices[:2]]
+        first, last = (choices * 2)[:2]
+        fast, cheap = batches[first.run], batches[last.run]
+        is_led = not last.tied or facts.runs[first.run].hardware == facts.runs[last.run].hardware
+        is_told = fast != cheap and last.metric == COST and is_led
         return describe_choices(choices[:2], facts.runs, AT_BATCHES if is_told else None, fast=fast, cheap=cheap)
     entries = facts.of(Entry)
     most = max(entries, key=lambda one: one.values["tokens_per_s"].value)
     fastest = min(entries, key=lambda one: one.values["time_per_token"].value)
-    given = {"name": name_run(facts.runs[most.runs[0]]), **show_values(most)}
+    given = {"name": name_run(facts.runs[most.run]), **show_values(most)}
     if most is fastest:
         return ONE(**given) + "."
-    other = {"other_batch": batches[fastest.runs[0]], "other_time": show_values(fastest)["time"]}
-    return ONE_OF_SEVERAL(batch=batches[most.runs[0]], **other, **given) + "."
+    other = {"other_batch": batches[fastest.run], "other_time": show_values(fastest)["time"]}
+    return ONE_OF_SEVERAL(batch=batches[most.run], **other, **given) + "."
 
 
 def show_values(entry: Entry) -> dict[str, str]:
@@ -126,10 +128,10 @@ def _describe_limits(facts: Facts) -> Iterator[str]:
             continue
         ((usual[phase], _),) = Counter(one.name for one in shares).most_common(1)
         for bound in dict.fromkeys(one.name for one in shares if one.name != usual[phase]):
-            own = name_all(facts.runs, (one.runs[0] for one in shares if one.name == bound))
-            rest = name_all(facts.runs, (one.runs[0] for one in shares if one.name != bound))
+            own = name_all(facts.runs, (one.run for one in shares if one.name == bound))
+            rest = name_all(facts.runs, (one.run for one in shares if one.name != bound))
             is_whole = not set(own) & set(rest)
-            names = own if is_whole else name_all(runs, (one.runs[0] for one in shares if one.name == bound))
+            names = own if is_whole else name_all(runs, (one.run for one in shares if one.name == bound))
             exceptions.append(EXCEPTION(phase=phase, names=names, bound=_spell_bound(bound)))
     words = {phase: _spell_bound(bound) for phase, bound in usual.items()}
     if not words:
@@ -147,8 +149,8 @@ def _describe_cost(facts: Facts) -> Iterator[str]:
     priced = [one for one in facts.of(Entry) if COST in one.values]
     if priced:
         best = min(priced, key=lambda one: one.values[COST].value)
-        name = name_run(runs[best.runs[0]]) if len(facts.of(Entry)) > 1 else None
-        yield CHEAPEST(usd=show_plain(best.values[COST].value), name=name, way=ways.get(best.runs[0]))
+        name = name_run(runs[best.run]) if len(facts.of(Entry)) > 1 else None
+        yield CHEAPEST(usd=show_plain(best.values[COST].value), name=name, way=ways.get(best.run))
 
 
 def _spell_bound(bound: str) -> str:

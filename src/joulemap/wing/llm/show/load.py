@@ -44,14 +44,14 @@ def describe_answer(facts: Facts) -> str:
     if choices := facts.of(Choice):
         return describe_choices(choices[:2], facts.runs)
     limits = facts.of(Limit)
-    behind = {one.runs[0] for one in limits}
-    kept = [one for one in facts.of(Entry) if one.runs[0] not in behind]
+    behind = {one.run for one in limits}
+    kept = [one for one in facts.of(Entry) if one.run not in behind]
     if not kept:
         first = limits[0]
         template = OVERLOADED if len(behind) > 1 else OVERLOADED_ONE
-        return template(name=name_run(facts.runs[first.runs[0]]), **_show_limit(first))
+        return template(name=name_run(facts.runs[first.run]), **_show_limit(first))
     template = ALONE if behind else OF_ONE
-    return template(name=name_run(facts.runs[kept[0].runs[0]]), **_show_values(kept[0]))
+    return template(name=name_run(facts.runs[kept[0].run]), **_show_values(kept[0]))
 
 
 def describe_pools(facts: Facts, servers: Sequence[tuple[int, str]]) -> str:
@@ -79,10 +79,10 @@ def _show_limit(limit: Limit) -> dict[str, str]:
 
 def _find_best(facts: Facts) -> int:
     """Return the deployment that a line on one deployment is about: the one with the least energy."""
-    chosen: list[int] = [one.runs[0] for one in facts.of(Choice) if one.metric == "energy_per_token"]
-    behind = {one.runs[0] for one in facts.of(Limit)}
-    kept: list[int] = [one.runs[0] for one in facts.of(Entry) if one.runs[0] not in behind]
-    every: list[int] = [*chosen, *kept, *(one.runs[0] for one in facts.of(Entry))]
+    chosen: list[int] = [one.run for one in facts.of(Choice) if one.metric == "energy_per_token"]
+    behind = {one.run for one in facts.of(Limit)}
+    kept: list[int] = [one.run for one in facts.of(Entry) if one.run not in behind]
+    every: list[int] = [*chosen, *kept, *(one.run for one in facts.of(Entry))]
     return every[0]
 
 
@@ -94,7 +94,7 @@ def _describe_use(facts: Facts) -> Iterator[str]:
 
 
 def _describe_hits(facts: Facts) -> Iterator[str]:
-    entries = {one.runs[0]: one.values for one in facts.of(Entry)}
+    entries = {one.run: one.values for one in facts.of(Entry)}
     best = _find_best(facts)
     yield from describe_hits(entries[best], name_run(facts.runs[best]) if len(entries) > 1 else "")
 
@@ -102,13 +102,13 @@ def _describe_hits(facts: Facts) -> Iterator[str]:
 def _describe_behind(facts: Facts) -> Iterator[str]:
     limits = facts.of(Limit)
     if limits and len(limits) < len(facts.of(Entry)):
-        names = name_all(facts.runs, (one.runs[0] for one in limits))
+        names = name_all(facts.runs, (one.run for one in limits))
         template = BEHIND if len(names) == 1 else BEHIND_ALL
-        yield template(names=join_names(names), name=name_run(facts.runs[limits[0].runs[0]]), **_show_limit(limits[0]))
+        yield template(names=join_names(names), name=name_run(facts.runs[limits[0].run]), **_show_limit(limits[0]))
 
 
 def _describe_idle(facts: Facts) -> Iterator[str]:
     best = _find_best(facts)
     for one in facts.of(Share):
-        if one.name == "idle" and one.runs[0] == best:
+        if one.name == "idle" and one.run == best:
             yield IDLED(share=one.share, name=name_run(facts.runs[best]) if len(facts.of(Entry)) > 1 else None)

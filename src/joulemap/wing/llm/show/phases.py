@@ -33,7 +33,7 @@ BEST: Final = Template("least energy per token: {prefill} in prefill, {decode} i
 def describe_phases(facts: Facts) -> str:
     """Return the first line: energy of an output token over that of a prompt token, on each class."""
     changes = [one for one in facts.of(Change) if one.metric == "energy"]
-    ratios = [(one.after.value / one.before.value, facts.runs[one.runs[0]].hardware) for one in changes]
+    ratios = [(one.after.value / one.before.value, facts.runs[one.run].hardware) for one in changes]
     if len(ratios) > MOST_RATIOS:
         values = [ratio for ratio, _ in ratios]
         return SPAN(least=min(values), most=max(values)) + "."
@@ -55,7 +55,7 @@ def _describe_traffic(facts: Facts) -> Iterator[str]:
 def _describe_shares(facts: Facts) -> Iterator[str]:
     spans: dict[tuple[str, str], list[float]] = {}
     for one in facts.of(Share):
-        (phase,) = facts.runs[one.runs[0]].settings
+        (phase,) = facts.runs[one.run].settings
         spans.setdefault((one.name, phase), []).append(100.0 * one.share)
     shown = {key: _show_span(values, "{:.0f}") for key, values in spans.items()}
     yield PARTS(**{name: shown["compute", name] for name in PHASE_NAMES})
@@ -63,7 +63,7 @@ def _describe_shares(facts: Facts) -> Iterator[str]:
 
 
 def _describe_best(facts: Facts) -> Iterator[str]:
-    prefill, decode = (facts.runs[one.runs[0]].hardware for one in facts.of(Choice))
+    prefill, decode = (facts.runs[one.run].hardware for one in facts.of(Choice))
     yield BEST(prefill=prefill, decode=decode)
 
 

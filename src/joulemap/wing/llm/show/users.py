@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from joulemap.ask import Choice, Entry, Facts, Limit, Quantity
 from joulemap.ask.engine import describe_unread
@@ -23,6 +23,7 @@ from joulemap.show import (
 from joulemap.show.choice import name_metric
 from joulemap.wing.llm.ask.target import CHEAPER, LIKELY
 from joulemap.wing.llm.ask.users import UsersAnswer
+from joulemap.wing.llm.generated.row import UserRow
 from joulemap.wing.llm.show.serving import (
     describe_costs,
     describe_hits,
@@ -31,9 +32,6 @@ from joulemap.wing.llm.show.serving import (
     tell_reasons,
     title_model,
 )
-
-if TYPE_CHECKING:
-    from joulemap.wing.llm.generated.row import UserRow
 
 ABOUT: Final = Template("prompt {prompt:#}, output {output:#}{wanted}, {engine}{stored}{served}")
 EACH: Final = "each"
@@ -64,7 +62,7 @@ OTHERS: Final[Mapping[str, Template]] = {CHEAPER: LESS_SURE, "simpler": SIMPLER,
 def describe_answer(facts: Facts) -> str:
     """Return the deployment that meets the target at the lowest cost, or by how much the nearest misses it."""
     best = facts.of(Choice)[0]
-    key = best.runs[0]
+    key = best.run
     if missed := _list_missed(facts, key):
         return MISSED(servers=_name_servers(facts, key), missed=join_names(missed))
     values = _find_values(facts, key)
@@ -83,21 +81,21 @@ def describe_answer(facts: Facts) -> str:
 
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on cheaper, simpler, published and other deployments, and on the prefix cache."""
-    best = _find_values(facts, facts.of(Choice)[0].runs[0])
+    best = _find_values(facts, facts.of(Choice)[0].run)
     return [*_describe_others(facts), *describe_hits(best)][:MOST_WHY]
 
 
 def _describe_others(facts: Facts) -> Iterator[str]:
     first, *others = facts.of(Choice)
     for one in others:
-        key = one.runs[0]
+        key = one.run
         given = {"servers": _name_servers(facts, key), "value": _show(one.value)}
         missed = _list_missed(facts, key)
         if missed:
             yield PUBLISHED_NOT(missed=join_names(missed), **given)
         else:
             yield OTHERS[one.metric](chance=show_chance(one.probability), **given)
-    if len(first.runs) > 1 and first.runs[1] not in {one.runs[0] for one in others}:
+    if len(first.runs) > 1 and first.runs[1] not in {one.run for one in others}:
         chance = _find_values(facts, first.runs[1]).get("met_probability")
         yield NEXT(
             servers=_name_servers(facts, first.runs[1]),
@@ -107,7 +105,7 @@ def _describe_others(facts: Facts) -> Iterator[str]:
 
 
 def _find_values(facts: Facts, key: int) -> Mapping[str, Quantity]:
-    quantities: Mapping[str, Quantity] = next(one.values for one in facts.of(Entry) if one.runs[0] == key)
+    quantities: Mapping[str, Quantity] = next(one.values for one in facts.of(Entry) if one.run == key)
     return quantities
 
 
@@ -116,7 +114,7 @@ def _list_missed(facts: Facts, key: int) -> list[str]:
     return [
         MISS(ratio=math.exp(one.miss), noun=name_metric(one.metric))
         for one in facts.of(Limit)
-        if one.runs[0] == key and one.miss
+        if one.run == key and one.miss
     ]
 
 

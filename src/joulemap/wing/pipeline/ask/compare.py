@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
 from joulemap.ask import compare as core
 from joulemap.ask.compare import CompareAnswer
-from joulemap.domain import SETTINGS
+from joulemap.domain import SETTINGS, Settings
 from joulemap.domain.metric import PartMetricName
-from joulemap.plan import plan_runs
+from joulemap.plan import Source, plan_runs
 from joulemap.system import frozen
 from joulemap.wing.pipeline.ask.pace import Paced, find_paced, pace
-
-if TYPE_CHECKING:
-    from joulemap.domain import Settings
-    from joulemap.plan import Source
 
 
 @frozen(kw_only=True)

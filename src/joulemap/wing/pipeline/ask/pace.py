@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from joulemap.domain import Table
 from joulemap.generated.recommend import RankedConfiguration
-from joulemap.plan import opening_runs, plan_selected
+from joulemap.plan import Plan, Source, opening_runs, plan_selected
 from joulemap.store import fetch
 from joulemap.system import frozen
 from joulemap.wing.pipeline.generated.row import StageTime
 from joulemap.wing.pipeline.pipeline_name import is_pipeline
 from joulemap.wing.pipeline.stage import Pipeline, read_pipeline
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from joulemap.plan import Plan, Source
 
 Place = tuple[str, str, int, str]
 """Hardware, precision, batch and runtime of a run."""

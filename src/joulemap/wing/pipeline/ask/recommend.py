@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
 from joulemap.ask import recommend as core
 from joulemap.ask.candidate import plan_candidates
 from joulemap.ask.recommend import RecommendAnswer
-from joulemap.domain import CANDIDATES, LIMITS, USAGE, MetricName
+from joulemap.domain import CANDIDATES, LIMITS, USAGE, Limits, MetricName, Settings, Usage
 from joulemap.domain.default import price_at_wall
+from joulemap.plan import Source
 from joulemap.system import frozen
 from joulemap.wing.pipeline.ask.pace import Paced, find_paced, pace
 from joulemap.wing.pipeline.pipeline_name import FRAME
-
-if TYPE_CHECKING:
-    from joulemap.domain import Limits, Settings, Usage
-    from joulemap.plan import Source
 
 
 @frozen(kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
@@ -41,6 +41,7 @@ from joulemap.wing.place.ask.row import (
 )
 from joulemap.wing.place.box.candidate import Candidate, list_candidates, list_refusals
 from joulemap.wing.place.box.interval import compare, doubt_placement
+from joulemap.wing.place.box.member import Member
 from joulemap.wing.place.box.problem import build_problem
 from joulemap.wing.place.generated.row import (
     DeviceRow,
@@ -54,9 +55,6 @@ from joulemap.wing.place.generated.row import (
 from joulemap.wing.place.plan import PlacedQuestion, ensure_placements
 from joulemap.wing.place.record import BUDGET, GOALS, Goal
 from joulemap.wing.place.target import find_hardware, find_members, read_box
-
-if TYPE_CHECKING:
-    from joulemap.wing.place.box.member import Member
 
 ALONE: Final = "alone"
 """Form of a placement on one device."""

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from joulemap.domain import AssumedEnergy, find_unknown, name_configured
 from joulemap.physics import HOST_ACTION, STATIC_ACTION
 from joulemap.system import FJ_PER_J, FS_PER_S
+from joulemap.wing.place.box.candidate import Candidate
 from joulemap.wing.place.box.interval import PlacedDoubt, half_width
+from joulemap.wing.place.box.problem import Problem
 from joulemap.wing.place.box.run import IDLE, Copy, PlacedRun
 from joulemap.wing.place.generated.row import DeviceRow, EventRow, PlacementRow, SubgraphRow
-
-if TYPE_CHECKING:
-    from joulemap.wing.place.box.candidate import Candidate
-    from joulemap.wing.place.box.problem import Problem
-    from joulemap.wing.place.record import Goal
+from joulemap.wing.place.record import Goal
 
 DRAWN: Final = (STATIC_ACTION, HOST_ACTION, IDLE)
 """Actions of static power: a device that runs a part, its host, and an unused device."""

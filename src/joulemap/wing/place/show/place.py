@@ -100,7 +100,7 @@ def describe_answer(facts: Facts) -> str:
     choice = next(iter(facts.of(Choice)), None)
     if choice is None:
         (entry,) = facts.of(Entry)
-        return ONLY(name=name_run(facts.runs[entry.runs[0]]), value=show_range(entry.values[goal]), each=EACH[goal])
+        return ONLY(name=name_run(facts.runs[entry.run]), value=show_range(entry.values[goal]), each=EACH[goal])
     (best, own), (other, least) = ((facts.runs[key], facts.find_values(key)[goal]) for key in choice.runs[:2])
     given = {"name": name_run(best), "rival": name_run(other), "ratio": choice.ratio}
     given["chance"] = show_chance(choice.against(choice.runs[1])[1])
@@ -173,7 +173,7 @@ def _describe_refused(facts: Facts) -> Iterator[str]:
     for one in facts.of(Refusal):
         alike.setdefault((one.code, one.reason, *one.values.items()), []).append(one)
     for some in alike.values():
-        names = [name_run(facts.runs[one.runs[0]]) for one in some]
+        names = [name_run(facts.runs[one.run]) for one in some]
         yield REFUSED(name=join_names(names), reason=some[0].reason)
 
 

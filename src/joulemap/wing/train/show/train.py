@@ -123,7 +123,7 @@ def describe_answer(facts: Facts) -> str:
     unit, rate = (TOKENS, values["tokens_per_s"]) if "tokens_per_s" in values else (SAMPLES, values["samples_per_s"])
     is_bound = any(one.kind == "lower_bound" for one in facts.of(Caveat))
     return (BEST if len(facts.of(Entry)) > 1 else ONLY)(
-        name=name_run(facts.runs[entry.runs[0]]),
+        name=name_run(facts.runs[entry.run]),
         most=AT_MOST if is_bound else "",
         rate=show_quantity(rate.value, "").strip(),
         unit=unit,
@@ -133,12 +133,12 @@ def describe_answer(facts: Facts) -> str:
 
 def _describe_pair(facts: Facts, speed: Choice, energy: Choice) -> str:
     """Return what to take of the fastest configuration, its rival, and the one with the least energy per sample."""
-    first, second, thrifty = (name_run(facts.runs[key]) for key in (*speed.runs[:2], energy.runs[0]))
+    first, second, thrifty = (name_run(facts.runs[key]) for key in (*speed.runs[:2], energy.run))
     is_fast, is_thrifty = (not one.tied and (one.ratio or 0.0) > TIE_RATIO for one in (speed, energy))
     given = {"name": thrifty, "rival": name_run(facts.runs[energy.runs[1]]), "ratio": energy.ratio}
     given["chance"] = show_chance(energy.probability)
     if is_thrifty and thrifty != first and (is_fast or thrifty != second):
-        faster = _compare(facts, "samples_per_s", (speed.runs[0], energy.runs[0]))
+        faster = _compare(facts, "samples_per_s", (speed.run, energy.run))
         return EACH(**{**given, "name": first, "other": thrifty, "faster": faster})
     cost = _compare(facts, "cost", speed.runs[:2])
     least, is_cheap = 1.0 if cost is None else max(cost, 1.0 / cost), cost is not None and cost < 1.0
@@ -187,7 +187,7 @@ def _describe_total(facts: Facts) -> Iterator[str]:
     shown = {name: show_range(values[name]) if name in values else None for name in ("total_energy", "total_cost")}
     yield TOTAL(
         amount=ALL_SAMPLES(samples=samples) if values["epochs"].value == 1.0 else EPOCHS(epochs=epochs),
-        name=name_run(facts.runs[first.runs[0]]),
+        name=name_run(facts.runs[first.run]),
         time=show_range(values["total"]),
         energy=shown["total_energy"],
         cost=shown["total_cost"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
@@ -24,8 +24,8 @@ from joulemap.ask import (
 )
 from joulemap.ask.calibrate import calibrate as fit
 from joulemap.ask.measurement import find_measurements, store_measurements
-from joulemap.domain import HardwareRef, Table, check_name, make_table
-from joulemap.physics import RUNTIME_NAMES
+from joulemap.domain import HardwareRef, Measurement, Table, check_name, make_table
+from joulemap.physics import RUNTIME_NAMES, Calibration
 from joulemap.plan import Source
 from joulemap.system import JoulemapError, Reason, UsageError, frozen
 from joulemap.wing.llm.serve import ServingRow
@@ -36,10 +36,6 @@ from joulemap.wing.verify.forecast import Case, Forecast, forecast, measured_of
 from joulemap.wing.verify.generated.row import CauseRow, VerifiedRow
 from joulemap.wing.verify.limit import drop_impossible
 from joulemap.wing.verify.served import calibrate_served
-
-if TYPE_CHECKING:
-    from joulemap.domain import Measurement
-    from joulemap.physics import Calibration
 
 LIKELY: Final = ("assumed", "open", "stated")
 """Standings of causes that do not contradict a file."""
@@ -158,7 +154,7 @@ def _find_furthest(scores: Sequence[Score]) -> Finding:
     outside = [one for one in scores if one.is_inside is False]
     furthest = max(outside, key=lambda one: abs(math.log(one.measured.value / one.predicted.value)))
     ratio = furthest.measured.value / furthest.predicted.value
-    return Finding(kind="unexplained", run_id=furthest.runs[0], values={"quantity": furthest.metric, "ratio": ratio})
+    return Finding(kind="unexplained", run_id=furthest.run, values={"quantity": furthest.metric, "ratio": ratio})
 
 
 def verify(

@@ -15,7 +15,7 @@ from joulemap.ask.measure import find_here
 from joulemap.ask.model import ModulesAnswer, modules
 from joulemap.domain import Settings, Table, make_table
 from joulemap.domain.measurement import LARGEST_SPREAD
-from joulemap.physics import OPTIMIZER
+from joulemap.physics import OPTIMIZER, Hardware, Precision
 from joulemap.plan import Source
 from joulemap.plan.selection import select_one
 from joulemap.system import ModelError, UnsupportedError, UsageError, define, frozen
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import torch
 
     from joulemap.generated.model import ModulePart
-    from joulemap.physics import Hardware, Precision
     from joulemap.wing.verify.call import CallKind, CallRecorder, TimedCall
 
 WATCHED: Final = Settings(precision=(), runtime="eager")

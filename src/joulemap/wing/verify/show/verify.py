@@ -142,7 +142,7 @@ def _describe_effect(facts: Facts) -> Iterator[str]:
     cause = _find_cause(facts)
     if cause is None:
         return
-    measured = next(one.measured for one in facts.of(Score) if one.runs[0] == cause.runs[0])
+    measured = next(one.measured for one in facts.of(Score) if one.run == cause.run)
     shown, inside = show_both(measured, cause.after), cause.values["is_inside"]
     yield EFFECT(
         change=describe_change(cause.cause, cause.values),
