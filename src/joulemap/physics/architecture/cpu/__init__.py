@@ -368,9 +368,9 @@ class Cpu(Indifferent):
         rate = hardware.coefficient("engine_rate", f"{kernels.runtime.name}_{kernels.precision}")
         if kernels.runtime.is_built and STREAM_UNITS in hardware.geometry:
             is_whole, is_product = units > hardware.geometry[STREAM_UNITS].value, work.of_kind("linear", "matmul")
-            rate *= hardware.coefficient("request_share", kernels.precision) ** is_whole
+            rate = rate * hardware.coefficient("request_share", kernels.precision) ** is_whole
+            rate = rate / (1.0 + hardware.coefficient("serial_share") * (units - 1.0))
             compute = compute / hardware.coefficient("product_share", kernels.precision) ** is_product
-            rate /= 1.0 + hardware.coefficient("serial_share") * (units - 1.0)
         compute = compute / (gain * clocks * rate)
         if kernels.precision not in LANE_PRECISIONS:
             elements = np.where(work.of_operation("hardswish"), work.output_element_count, 0.0)
