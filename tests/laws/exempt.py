@@ -18,8 +18,16 @@ EXEMPT: Final = (
             source=COPIES,
             is_fault=True,
         )
-        for chip in ("trainium*", "inferentia*")
+        for chip in ("trainium*", "inferentia*", "luxonis*")
         for law in ("batch is not faster", "batch is not cheaper", "size is not faster", "size is not cheaper")
+    ),
+    Exempt(
+        law="better chip",
+        chip="core_*",
+        most=2.3,
+        why="some Intel processors have an own number for the start of threads, their siblings that of the class",
+        source="catalog/data/family/intel_cpu.toml, region_cost",
+        is_fault=True,
     ),
     Exempt(
         law="batch is not cheaper",
