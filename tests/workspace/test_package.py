@@ -158,7 +158,7 @@ def test_a_filled_package_passes_and_its_rows_are_scored_as_held_out(tmp_path: P
     assert checked.is_sound, checked.describe_faults()
     text = find_texts(checked, "measurements")
     assert "2 of 2 rows predicted; no number was chosen with 1 of them" in text
-    assert "% of 1 measured values" in text  # the other row is no test
+    assert "100 % of 1 measured values" in text  # the other row is no test
     assert "The worst is acme_x1: resnet50 at fp16, batch 1, engine" in text
     assert list_packages() == ()
 

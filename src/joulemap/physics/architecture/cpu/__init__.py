@@ -24,8 +24,8 @@ Fused attention under a causal mask omits the blocks of keys behind each block o
 A GEMM of packed weights with a few vectors (llama.cpp) unpacks its codes again for each vector. Its MACs take
 gemm_efficiency.streamed of the rate of fp32 lanes.
 
-Cores share the caches and the memory that refill their registers. If n of U cores are busy, each is faster by `gain`,
-up to its peak, and its clock rises from that of all cores to that of one:
+Cores share the caches and the memory that refill their registers. If n of U cores have a tile, each is faster by
+`gain`, up to its peak. If the power mode has n cores, their clock rises from that of all cores to that of one:
 
     share  = min(1, MACs per clock b / (Wd fma_pipe_count))             bytes of operands that lanes take a clock
     q      = refill_ratio share                                         time of refills / own time, all cores busy
