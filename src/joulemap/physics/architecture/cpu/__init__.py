@@ -365,7 +365,8 @@ class Cpu(Indifferent):
             slower = max(PRECISION_BYTES[LEAST_SOLVER] / wide, 1.0)
             simple = np.where(work.decomposes, simple * slower, simple)
         compute = waves * (np.where(work.has_macs, tile_macs / dense_rate, 0.0) + simple / vector_rate)
-        rate = hardware.coefficient("engine_rate", f"{kernels.runtime.name}_{kernels.precision}")
+        named = f"{kernels.runtime.name}_{kernels.precision}"
+        rate = hardware.coefficient("engine_rate", named) if kernels.runtime.of_class else 1.0
         if kernels.runtime.is_built and STREAM_UNITS in hardware.geometry:
             is_whole, is_product = units > hardware.geometry[STREAM_UNITS].value, work.of_kind("linear", "matmul")
             rate = rate * hardware.coefficient("request_share", kernels.precision) ** is_whole
