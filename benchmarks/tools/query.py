@@ -22,11 +22,11 @@ from joulemap.domain.metric import METRICS
 from joulemap.domain.table import Column
 from joulemap.domain.use import FORMULAS, split_formula
 from joulemap.store.contract import Parameter, Query
-from joulemap.store.header import parse_query, read_entries, read_toml
+from joulemap.store.header import parse_query, read_entries
 from joulemap.store.library import HEADERS, SHIPPED, START
 from joulemap.store.surface import fill_choices
 from joulemap.system.errors import SqlError
-from joulemap.system.file import read_text
+from joulemap.system.file import parse_toml, read_text
 from joulemap.system.resource import folder
 from tools import GENERATED
 from tools.include import include, inherit, list_cells
@@ -97,7 +97,7 @@ def fill_shares(sql: str) -> str:
 @cache
 def _words() -> Words:
     """Return the parameters and columns of `words.toml`, which mean the same in every query."""
-    tables = read_toml(fill_choices(read_text(folder("queries") / "words.toml")))
+    tables = parse_toml(fill_choices(read_text(folder("queries") / "words.toml")))
     parameters, columns = read_entries(Parameter, tables["parameters"]), read_entries(Column, tables["columns"])
     return {one.name: one for one in parameters}, {one.name: one for one in columns}
 

@@ -56,6 +56,11 @@ COMMANDS: dict[str, tuple[ExitCode, tuple[str, ...]]] = {
     "bytes in a model": (ExitCode.USAGE, ("compare", NOT_TEXT)),
     "bytes in an output": (ExitCode.USAGE, ("sql", "SELECT 1", "-f", "parquet", "-o", NOT_TEXT)),
     "deep statement": (ExitCode.SQL, ("sql", f"SELECT {'(' * 50_000}1{')' * 50_000}")),
+    "carbon of a grid without any": (
+        ExitCode.USAGE,
+        ("pareto", "mlp", "--x", "carbon", "--grid-gco2-per-kwh", "0"),
+    ),
+    "a lifetime of ages": (ExitCode.USAGE, ("cost", "mlp", "--lifetime", "1e300")),
     "nul": (ExitCode.SQL, ("sql", "SELECT 1 AS a \0, 2 AS b")),
 }
 
@@ -83,6 +88,9 @@ FILES: dict[str, tuple[ExitCode, str, str | bytes, tuple[str, ...]]] = {
     "nested toml": (ExitCode.CATALOGUE, "a.toml", f"id = {NESTED}", ("hardware", "check")),
     "digits in toml": (ExitCode.CATALOGUE, "a.toml", f"id = {DIGITS}", ("hardware", "check")),
     "no text in toml": (ExitCode.CATALOGUE, "a.toml", b"id = '\xff'", ("hardware", "check")),
+    "nested prices": (ExitCode.USAGE, "a.toml", f"l4 = {NESTED}", ("cost", "resnet18", "--price-file")),
+    "nested shares": (ExitCode.USAGE, "a.toml", f"mlp = {NESTED}", ("fleet", "--rate", "1/s", "--p99", "1s")),
+    "nested package": (ExitCode.CATALOGUE, "a/pyproject.toml", f"project = {NESTED}", ("extend", "check")),
     "nested json": (ExitCode.CATALOGUE, "a.json", NESTED, ("measurements", "import")),
     "digits in json": (ExitCode.CATALOGUE, "a.json", f'[{{"batch": {DIGITS}}}]', ("measurements", "import")),
     "wide cell": (

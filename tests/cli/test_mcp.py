@@ -181,6 +181,8 @@ def test_arguments_that_a_schema_does_not_list_go_into_more(database: Path) -> N
         ("compare", {"model": ["resnet18"], "batch": [1, 8], "all": True}, "compare resnet18 --all --batch 1,8"),
         ("explain", {"model": "resnet18", "set": ["a=1W", "-b=2"]}, "explain resnet18 --set a=1W --set=-b=2"),
         ("hardware", {"hardware": "l4", "energy": False}, "hardware show l4"),
+        ("recommend", {"model": "mlp", "more": {"grid_gco2_per_kwh": 0}}, "recommend mlp --grid-gco2-per-kwh 0"),
+        ("llm", {"model": "phi-4", "prompt": 0}, "llm phi-4 --prompt 0"),
     ],
 )
 def test_arguments_are_the_words_of_a_command(tool: str, given: dict[str, Any], words: str) -> None:
@@ -335,7 +337,9 @@ def test_lines_that_are_no_requests_are_answered_and_the_server_goes_on(database
     words = [sys.executable, "-m", "joulemap", "mcp", "--db", str(database)]
     odd = {
         -32600: [b"null", b"1.5", b"60000000000", b"true", b'"text"', b"[]", b"[1, null]", b"{}", b"-1", b"1e400",
-                 b'{"jsonrpc":"2.0","id":5}', b'{"jsonrpc":"2.0","id":5,"method":7}'],
+                 b'{"jsonrpc":"2.0","id":5}', b'{"jsonrpc":"2.0","id":5,"method":7}',
+                 b'{"jsonrpc":"2.0","id":null,"method":"ping"}', b'{"jsonrpc":"2.0","id":[1],"method":"tools/list"}',
+                 b'[{"jsonrpc":"2.0","id":7,"method":"ping"}]'],
         -32700: [b"", b"{", b"\xff\xfe", b"[" * 100_000, b'{"a":' * 50_000, b"x" * 5_000_000, b"\0", b"nul"],
     }  # fmt: skip
     begin = (

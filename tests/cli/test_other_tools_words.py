@@ -14,11 +14,12 @@ from conftest import Run
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import load_scenarios
 from joulemap.cli.argument import OLDER, join_values, modernize
-from joulemap.cli.overview import list_commands
+from joulemap.cli.overview import drop_head, find_commands, list_commands
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.settings import Settings
 from joulemap.plan.selection import select_hardware
 from joulemap.system.errors import ExitCode
+from joulemap.system.wing import Command
 from tools.manual import Manual, read_manual
 
 
@@ -153,6 +154,7 @@ def test_every_chip_for_embedded_use_has_a_mode_within_its_power_unless_it_is_no
     "--quiet analyze --batch 8 resnet18 l4,t4 --precision fp16", "analyze --cpu epyc_genoa --model resnet18",
     "analyze resnet18 --CPU l4", "analyze --cpu --model resnet18", "--cpu l4", "-q compare_models.py --batch-size 2",
     "analyze_dpu_energy", "cli/profile_graph.py --model mlp --hardware l4", "sweep --gpu t4 --model mlp --steps 3 mlp",
+    "analyze_batch.py --model mlp",
 ])  # fmt: skip
 def test_a_pointer_is_a_command_that_runs(older: str, joulemap: Run, database: Path) -> None:
     asked = joulemap(*older.split(), "--db", database)
@@ -160,6 +162,32 @@ def test_a_pointer_is_a_command_that_runs(older: str, joulemap: Run, database: P
     (command,) = re.findall(r"run `joulemap ([^`]+)`", asked.stderr)
     again = joulemap(*shlex.split(command), *(["--db", database] if "list" not in command else []))
     assert again.returncode == 0, command
+
+
+@pytest.mark.parametrize(
+    ("older", "command"),
+    [
+        ("analyze_cpu_energy.py --list-cpus", "hardware list --architecture cpu"),
+        ("analyze_kpu_energy.py --model mlp", "analyze mlp kpu"),
+        ("analyze_cpu_energy.py --model mlp --cpu epyc_9654", "analyze mlp epyc_9654"),
+        ("analyze_batch.py --model mlp", "sweep mlp"),
+        ("profile_graph.py --model mlp", "model show mlp"),
+    ],
+)
+def test_a_script_is_pointed_to_its_own_command_and_class(older: str, command: str, joulemap: Run) -> None:
+    assert f"run `joulemap {command}`" in joulemap(*older.split()).stderr
+
+
+@pytest.mark.parametrize("head", [one for one in find_commands().values() if one.merged], ids=lambda one: one.home)
+def test_a_command_answers_as_help_lists_it(head: Command) -> None:
+    name = next(name for name, one in find_commands().items() if one == head)
+    assert drop_head(["-q", head.merged, name, "mlp"]) == ["-q", name, "mlp"]
+    assert drop_head([head.merged, "mlp", name]) == [head.merged, "mlp", name]
+
+
+def test_a_statement_may_begin_with_a_comment(joulemap: Run, database: Path) -> None:
+    done = joulemap("sql", "-- one row\nSELECT 1 AS a", "--db", database, "-f", "csv")
+    assert (done.returncode, done.stdout) == (0, "a\n1\n")
 
 
 def test_a_pointer_keeps_the_options_of_both_commands(joulemap: Run) -> None:

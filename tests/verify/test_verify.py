@@ -8,6 +8,7 @@ import json
 import math
 import pickle
 import re
+import time
 import tomllib
 from pathlib import Path
 from typing import Any, Final, cast
@@ -98,6 +99,18 @@ def test_a_file_of_no_format_says_what_it_looks_like(content: bytes, what: str, 
     place.write_bytes(content)
     with pytest.raises(CatalogueError, match=re.escape(what)):
         read_file(place, NOTHING)
+
+
+@pytest.mark.parametrize(
+    "unit", ["\n", " ", "1", "a", "=", "x:", "1 ", "a,", "\r\n", "--shapes=a", "Measurement(time=1"]
+)
+def test_reading_takes_time_in_proportion_to_the_length_of_a_file(unit: str) -> None:
+    text = "\n" + unit * (60_000 // len(unit)) + "~"
+    for form in list_formats():
+        for pattern in filter(None, (form.mark, form.line, form.split, form.end, *form.patterns.values())):
+            begun = time.process_time()
+            re.findall(pattern, text, re.MULTILINE)
+            assert time.process_time() - begun < 1.0, (form.name, pattern)
 
 
 def test_a_trace_may_be_packed_and_is_never_longer_than_the_limit(

@@ -197,6 +197,7 @@ def pareto(
         check_name("metric", name, METRIC_NAMES)
     if x == y:
         raise UsageError(f"both metrics are {x}: a front needs two")
+    usage.check_ranked(x, y)
     settings = price_at_wall(settings, (x, y))
     used, pay = read_usage(usage, settings, usual="both" if "cost" in (x, y) else "rented")
     with opening_scope(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as scope:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -20,7 +19,7 @@ from joulemap.plan.selection import select_chip
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.system.file import FileError, read_text
+from joulemap.system.file import FileError, parse_toml, read_text
 from joulemap.system.number import read_real
 from joulemap.system.record import frozen
 
@@ -80,7 +79,7 @@ def _read_csv(text: str) -> list[dict[str, Any]]:
 
 
 def _read_toml(text: str) -> list[dict[str, Any]]:
-    tables = tomllib.loads(text)
+    tables = parse_toml(text)
     for name, table in tables.items():
         if not isinstance(table, Mapping):
             raise ValueError(f"{name} is not a table: write [l4] and below it usd_per_hour = 0.4")

@@ -291,10 +291,10 @@ def _explain(answer: RecommendAnswer, choices: Sequence[Choice]) -> Iterator[Ter
     pair = (best.run_id, rival.run_id)
     terms = find_causes(answer.scope, pair, answer.objective, (best.batch, rival.batch))
     pair_rows = (best, rival)
-    for name, field in ((HOST, "host"), (IDLE, "idle")):
+    for name, field in ((HOST, "host"), (IDLE, "idle")) if METRIC[answer.objective].unit == "J" else ():
         amounts = [getattr(row, f"{field}_energy_per_inference_j") or 0.0 for row in pair_rows]
         shares = {round(one / answer.read(row), 3) for one, row in zip(amounts, pair_rows, strict=True)}
-        if METRIC[answer.objective].unit == "J" and len(shares) > 1:  # an equal share of both follows from all else
+        if len(shares) > 1:  # an equal share of both follows from all else
             terms.append(make_term(pair, ROLE, "energy", name, amounts, "J"))
     yield from share_out(terms)
 
@@ -396,6 +396,7 @@ def recommend_at_rate(
     `per` is the unit of work of the model.
     """
     check_name("objective", objective, METRIC_NAMES)
+    usage.check_ranked(objective)
     settings = price_at_wall(settings, (objective,))
     usual: Pay = "both" if objective == "cost" else "rented"
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, usual=usual)

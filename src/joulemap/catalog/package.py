@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.supplied import Fault, Supplied
 from joulemap.physics.architecture import find_architecture
 from joulemap.system.errors import CatalogueError, JoulemapError
-from joulemap.system.file import FileError, read_text
+from joulemap.system.file import FileError, parse_toml, read_text
 from joulemap.system.name import fold_name
 from joulemap.system.package import GROUP, Package, find_class_package
 
@@ -151,12 +150,12 @@ def read_project(folder: Path) -> Package:
     """
     path = folder / "pyproject.toml"
     try:
-        project: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+        project: dict[str, Any] = parse_toml(path.read_text(encoding="utf-8"))["project"]
         address = next(iter(project["entry-points"][GROUP].values()))
         name, version = str(project["name"]), str(project.get("version", "0"))
     except OSError as error:
         raise CatalogueError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (KeyError, StopIteration, AttributeError) as error:
+    except (KeyError, StopIteration, AttributeError, TypeError) as error:
         raise CatalogueError(
             f'{path}: expected [project] with a name and [project.entry-points."{GROUP}"] NAME = "MODULE"'
         ) from error

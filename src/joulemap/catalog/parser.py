@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -17,7 +16,7 @@ from cattrs.v import transform_error
 from joulemap.catalog.digest import DATA
 from joulemap.catalog.schema import describe_valid
 from joulemap.system.errors import CatalogueError
-from joulemap.system.file import FileError, read_bytes
+from joulemap.system.file import FileError, parse_toml, read_bytes
 from joulemap.system.key import describe_unknown
 
 MAX_FILE_BYTES: Final = 1_000_000
@@ -104,10 +103,10 @@ def read_file(path: Path, record: type[Structured]) -> tuple[Structured, bytes]:
 def parse_content(label: str, content: bytes, record: type[Structured]) -> Structured:
     """Parse a file's bytes into a `record`; CatalogueError names `label`, key and reason."""
     try:
-        raw = tomllib.loads(content.decode())
+        raw = parse_toml(content.decode())
     except UnicodeDecodeError as error:
         raise CatalogueError(f"{label}: not valid TOML: it is not UTF-8 text") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise CatalogueError(f"{label}: {_describe_syntax(error, content)}") from error
     return structure(label, raw, record)
 

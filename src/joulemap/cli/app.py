@@ -23,13 +23,15 @@ from joulemap.cli.argument import (
     OLDER,
     find_pointer,
     join_values,
+    list_classes,
     modernize,
+    part_statement,
     read_typed,
     read_words,
     split_chips,
 )
 from joulemap.cli.interrupt import end, is_asked
-from joulemap.cli.overview import find_commands, list_commands
+from joulemap.cli.overview import drop_head, find_commands, list_commands
 from joulemap.cli.usage import ALL, Help, find_width, print_help, show_help
 from joulemap.cli.voice import Quiet, Verbose, end_progress, print_text, set_encodings, voice, write_message
 from joulemap.system.errors import (
@@ -161,6 +163,7 @@ def run(arguments: Sequence[str]) -> int:
         voice.reset()
         read_words(arguments, os.environ)
         _check_filled(arguments)
+        arguments = drop_head(part_statement(arguments))
         typed = _read_typed() if COMPLETE in os.environ else arguments
         result = build(typed)(join_values(arguments), prog_name="joulemap", standalone_mode=False)
     except SystemExit as leaving:
@@ -210,20 +213,26 @@ def _find_pointer(unknown: str, arguments: Sequence[str]) -> str:
         return ""
     words, chips = split_chips(arguments)
     command = _find_command(words).lower()
-    target = find_pointer(unknown)
+    listing = (find_pointer(word) for word in arguments if word.startswith("--list-"))
+    target = next(filter(None, listing), "") or find_pointer(unknown)
     if not target and len(words) < len(arguments):  # a class of hardware that is an option elsewhere
         target = command if command in list_commands() else find_pointer(command) or "analyze"
-    if " " in target:
+    if target.startswith(("hardware list", "model list")):
         return f"joulemap {target}"
     if not target or _find_first(target) not in ("model", "words"):
         return ""
     names, options = _translate(words if command else [target], target)
     model, *example = EXAMPLE
-    if _find_first(target) == "model" and target != "recommend":
-        chips = chips or (example[:1] if len(names) < 2 and "--hardware" not in options else [])
+    arguments_here = [one.name for one in _list_parameters(target) if one.param_type_name == "argument"]
+    if arguments_here == ["model"]:
+        chips = []
+    elif arguments_here[0] == "model" and target != "recommend":
+        chips = (
+            chips or list_classes(unknown) or (example[:1] if len(names) < 2 and "--hardware" not in options else [])
+        )
     elif not names:
         chips = chips or example
-    return shlex.join(("joulemap", target, *(names or [model]), *chips, *options))
+    return shlex.join(("joulemap", *target.split(), *(names or [model]), *chips, *options))
 
 
 def _suggest_compare(arguments: Sequence[str]) -> str:
@@ -266,8 +275,10 @@ def _find_first(command: str) -> str:
 
 
 def _list_parameters(name: str) -> list[Any]:
-    group: Any = get_command(build([name]))
-    return list(group.commands[name].params)
+    found: Any = get_command(build(name.split()))
+    for word in name.split():
+        found = found.commands[word]
+    return list(found.params)
 
 
 def _read_typed() -> list[str]:

@@ -94,7 +94,9 @@ POINTERS: Final[Mapping[str, str]] = {
     "discover_hardware_": "hardware list",
     "discover_": "model list",
     "compare_": "compare",
+    "analyze_batch_": "sweep",
     "analyze_": "analyze",
+    "profile_graph_": "model show",
     "profile_": "analyze",
     "estimate_": "analyze",
     "partition_": "fusion",
@@ -112,6 +114,19 @@ def find_pointer(word: str) -> str:
     if not name.startswith("-"):
         name = f"{os.path.basename(name).removesuffix('.py').replace('-', '_')}_"
     return next((command for start, command in POINTERS.items() if name.startswith(start)), "")
+
+
+def list_classes(script: str) -> list[str]:
+    """Return the classes of hardware in the name of another tool's script, such as `analyze_cpu_energy.py`."""
+    return [part for part in os.path.basename(script).lower().replace("-", "_").split("_") if _is_class(part)]
+
+
+def part_statement(words: Sequence[str]) -> list[str]:
+    """Return a command line of `sql` with a statement that begins with a comment behind `--`; others unchanged."""
+    if "--" in words or "sql" not in words:
+        return list(words)
+    statements = [word for word in words if word.startswith("--") and len(word.partition("=")[0].split()) > 1]
+    return [*(word for word in words if word not in statements), *(["--", *statements] if statements else [])]
 
 
 def split_chips(words: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -48,6 +48,7 @@ MOST_READ: Final = 10_000
 """Maximum rows that a statement's answer may have."""
 
 NO_JSON: Final = "the line is not JSON: expected one JSON-RPC message a line"
+NO_ID: Final = "the request has no usable id: expected a string or an integer"
 NO_REQUEST: Final = "the message is no JSON-RPC 2.0 request: expected jsonrpc, id, method and params"
 
 MOST_BYTES: Final = 16_000_000
@@ -337,7 +338,7 @@ async def mending(read: Any, write: Any) -> AsyncIterator[Any]:
     """
     import anyio
     from mcp.shared.message import SessionMessage
-    from mcp_types import jsonrpc_message_adapter
+    from mcp_types import INVALID_REQUEST, jsonrpc_message_adapter
 
     sent, mended = anyio.create_memory_object_stream[Any](0)
 
@@ -352,12 +353,32 @@ async def mending(read: Any, write: Any) -> AsyncIterator[Any]:
                     except (ValueError, RecursionError):
                         await write.send(SessionMessage(make_refusal(one)))
                         continue
+                if _lacks_id(message.message):
+                    await write.send(SessionMessage(_refuse(INVALID_REQUEST, NO_ID)))
+                    continue
                 await sent.send(message)
 
     async with anyio.create_task_group() as group:
         group.start_soon(pass_on)
         yield mended
         group.cancel_scope.cancel()
+
+
+def _lacks_id(message: Any) -> bool:
+    """Return whether a message is a request whose id is neither a string nor an integer.
+
+    The SDK takes it for a notification, which nothing answers; the protocol's notifications begin with a word of their
+    own.
+    """
+    from mcp_types import JSONRPCNotification
+
+    return isinstance(message, JSONRPCNotification) and not message.method.startswith("notifications/")
+
+
+def _refuse(code: int, text: str, identity: int | str | None = None) -> Any:
+    from mcp_types import ErrorData, JSONRPCError
+
+    return JSONRPCError(jsonrpc="2.0", id=identity, error=ErrorData(code=code, message=text))
 
 
 def _list_inputs(error: Exception) -> list[tuple[str, Any]]:
@@ -377,11 +398,10 @@ def _find_line(error: Exception) -> str:
 
 def make_refusal(error: Exception) -> Any:
     """Return the JSON-RPC error that answers an unreadable message, with its id if it states one."""
-    from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
+    from mcp_types import INVALID_REQUEST, PARSE_ERROR
 
     inputs = _list_inputs(error)
     is_json = bool(inputs) and all(kind != "json_invalid" for kind, _ in inputs)
     identifier = next((value["id"] for _, value in inputs if isinstance(value, dict) and "id" in value), None)
     identity = identifier if isinstance(identifier, int | str) and not isinstance(identifier, bool) else None
-    code, told = (INVALID_REQUEST, NO_REQUEST) if is_json else (PARSE_ERROR, NO_JSON)
-    return JSONRPCError(jsonrpc="2.0", id=identity, error=ErrorData(code=code, message=told))
+    return _refuse(*((INVALID_REQUEST, NO_REQUEST) if is_json else (PARSE_ERROR, NO_JSON)), identity)

@@ -6,7 +6,7 @@ listing imports none of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -97,6 +97,14 @@ def find_commands() -> Mapping[str, Command]:
         beside = {name: one for name, one in merged.items() if one.merged == head}
         commands |= {name: one._replace(group=group) for name, one in {head: heads[head], **beside}.items()}
     return commands
+
+
+def drop_head(words: Sequence[str]) -> list[str]:
+    """Return a command line without the command under which help lists another one: `analyze edp` is `edp`."""
+    place = next((index for index, word in enumerate(words) if not word.startswith("-")), len(words))
+    head, *rest = [word.lower() for word in words[place : place + 2]] or [""]
+    is_listed = bool(rest) and rest[0] in find_commands() and find_commands()[rest[0]].merged == head
+    return [*words[:place], *words[place + is_listed :]]
 
 
 def list_commands() -> list[str]:

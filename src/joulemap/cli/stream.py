@@ -155,7 +155,8 @@ class StreamOptions(OutputOptions):
             most = self._most()
             if most is None:
                 with _counting(batches, is_reported=self._fills_file()) as counted:
-                    pieces = write_rows(statement.head(), counted, self.written_form, self.row_width, is_raw=self.raw)
+                    head, form = statement.head(), self.written_form
+                    pieces = write_rows(head, counted, form, self.row_width, is_raw=self.raw, is_whole=True)
                     if self.envelope and self.written_form == "json":
                         pieces = _wrap(pieces)
                     emit_pieces(chain(pieces, "\n"), self.output, self.guarded(self.output), force=self.force)
@@ -209,7 +210,7 @@ class StreamOptions(OutputOptions):
             shows = "--limit N shows N of them" if total is None else f"--limit {total} shows all"
             rest += f"; {shows}, `-o FILE` or a pipe gets all"
         document = table_document(statement.head(rows[:most]), rest=rest)
-        return write(document, self.written_form, self.row_width)
+        return write(document, self.written_form, self.row_width, is_whole=True)
 
     def _fills_file(self) -> bool:
         """Return True if the rows go to a file, so that the terminal may show progress."""

@@ -193,7 +193,7 @@ class Tool:
                 raise UnknownNameError(f"argument of {self.name}", name, self.parameters)
         for name, parameter in self.parameters.items():
             value = given.get(name)
-            if value in (None, "", [], False):
+            if value is None or value is False or value in ("", []):
                 continue
             if getattr(parameter, "is_flag", False):
                 options.append(_option(parameter))
@@ -206,7 +206,7 @@ class Tool:
                 continue
             for text in texts if parameter.multiple else [",".join(texts)]:
                 options += [f"{_option(parameter)}={text}"] if text.startswith("-") else [_option(parameter), text]
-        missing = [name for name, one in self.parameters.items() if one.required and not given.get(name)]
+        missing = [name for name, one in self.parameters.items() if one.required and given.get(name) in (None, "", [])]
         if missing:
             raise UsageError(f"{self.name} needs {missing[0]}: {self.whole[missing[0]]['description']}")
         if any(word.startswith("-") for word in words):  # a statement that begins with a comment

@@ -545,6 +545,10 @@ class Price:
     """Source of the price."""
 
 
+LEAST_GCO2_PER_KWH: Final = 1e-6
+"""Carbon intensity below which a grid counts as one without emissions."""
+
+
 @frozen(kw_only=True)
 class Usage:
     """Assumptions about use and power of a chip; None keeps those of the catalogue."""
@@ -558,15 +562,15 @@ class Usage:
     """
     utilization: float | None = attrs.field(default=None, validator=within(0.0, 1.0, is_open=True))
     """Busy share of the powered or rented hours."""
-    lifetime_years: float | None = attrs.field(default=None, validator=ABOVE_0)
+    lifetime_years: float | None = attrs.field(default=None, validator=within(0.0, 1000.0, is_open=True))
     hours_per_year: float | None = attrs.field(default=None, validator=within(0.0, 8784.0, is_open=True))
     """Hours per year for which a bought chip is powered."""
-    pue: float | None = attrs.field(default=None, validator=within(1.0, math.inf, is_open=False))
+    pue: float | None = attrs.field(default=None, validator=within(1.0, 100.0, is_open=False))
     """Power usage effectiveness of data centres; 1 elsewhere."""
-    usd_per_kwh: float | None = attrs.field(default=None, validator=within(0.0, math.inf, is_open=False))
+    usd_per_kwh: float | None = attrs.field(default=None, validator=within(0.0, 1e6, is_open=False))
     region: str = ""
     """Grid region, by id or name; empty for the world."""
-    gco2_per_kwh: float | None = attrs.field(default=None, validator=within(0.0, math.inf, is_open=False))
+    gco2_per_kwh: float | None = attrs.field(default=None, validator=within(0.0, 1e6, is_open=False))
     """Carbon intensity in g/kWh of CO2 equivalents, instead of the region's."""
     host_share: float | None = attrs.field(default=None, validator=within(0.0, math.inf, is_open=False))
     """Host cost added to the price and electricity of a bought chip, as a share of both. Hardware that states its own
@@ -578,4 +582,11 @@ class Usage:
         if self.seller is not None and self.pay not in (None, "both", WAY_OF[self.seller]):
             raise UsageError(
                 f"--pay {self.pay} and --seller {self.seller}: prices of that kind are {WAY_OF[self.seller]}"
+            )
+
+    def check_ranked(self, *metrics: str) -> None:
+        """Raise UsageError for a ranking by carbon on a grid without emissions, where all values are 0."""
+        if "carbon" in metrics and self.gco2_per_kwh is not None and self.gco2_per_kwh < LEAST_GCO2_PER_KWH:
+            raise UsageError(
+                f"at {self.gco2_per_kwh:g} gCO2/kWh every configuration emits 0 g: rank by energy, or name another grid"
             )

@@ -180,10 +180,11 @@ def draw_picture(make: Callable[[Any], Drawings], answer: Answer) -> Sketch | No
     from joulemap.show.figure.sketch import make_sketches
     from joulemap.show.present.sketch import Chart
 
-    (made,) = make_sketches(drawings[0], PICTURE_ROWS, answer.projected)
-    assert isinstance(made, Chart)
-    has_choice = sum(len(curve.points) for curve in made.curves) > 1
-    return attrs.evolve(made, title="", rows=PICTURE_ROWS) if has_choice else None
+    for made in make_sketches(drawings[0], PICTURE_ROWS, answer.projected):
+        assert isinstance(made, Chart)
+        if sum(len(curve.points) for curve in made.curves) > 1:
+            return attrs.evolve(made, title="", rows=PICTURE_ROWS)
+    return None
 
 
 def fill_steps(steps: Iterable[Template], row: object, repeated: Sequence[str], /, **values: Any) -> list[list[str]]:

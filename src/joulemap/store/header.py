@@ -38,7 +38,7 @@ import attrs
 from joulemap.domain.table import Column
 from joulemap.store.contract import Parameter, Query
 from joulemap.system.errors import SqlError
-from joulemap.system.file import FileError, read_text
+from joulemap.system.file import FileError, parse_toml, read_text
 from joulemap.system.key import describe_unknown
 
 Entry = TypeVar("Entry")
@@ -78,8 +78,8 @@ def parse_query(path: Path) -> Query:
     if match is None:
         raise SqlError(f"{path.name}: a query file starts with a /* header */")
     try:
-        header = read_toml(match["header"])
-    except (ValueError, RecursionError) as error:
+        header = parse_toml(match["header"])
+    except ValueError as error:
         raise SqlError(f"{path.name}: the header is not valid TOML: {error}") from error
     surplus, missing = set(header) - set(_KINDS), _NEEDED - set(header)
     if surplus or missing:
@@ -112,13 +112,6 @@ def parse_query(path: Path) -> Query:
         sql=match["sql"].strip(),
         path=path,
     )
-
-
-def read_toml(text: str) -> dict[str, Any]:
-    """Parse TOML. Raise ValueError if it is invalid."""
-    import tomllib
-
-    return tomllib.loads(text)
 
 
 def read_entries(kind: Callable[..., Entry], entries: Mapping[str, Mapping[str, Any]]) -> tuple[Entry, ...]:

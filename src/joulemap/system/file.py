@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterable
 from io import BufferedReader
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from joulemap.system.cache import cache_folder
 from joulemap.system.draft import drafting
@@ -106,6 +106,16 @@ def decode(content: bytes) -> str:
         return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise FileError("it is not UTF-8 text") from error
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse TOML that a person wrote. Raise ValueError if it is invalid or nested too deeply."""
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
 
 
 def is_open_stream(path: Path) -> bool:

@@ -80,14 +80,15 @@ def write_rows(
     width: int | None = None,
     *,
     is_raw: bool = False,
+    is_whole: bool = False,
 ) -> Iterator[str]:
     """Yield the text of a table in pieces, from the columns of `head` and the rows of all batches.
 
-    Joined, the pieces equal the text that `write` returns. An error in a batch is raised before any of its text is
-    yielded; for the first batch, before any text at all.
+    Joined, the pieces equal the text that `write` returns, apart from the layout of a page of HTML. An error in a batch
+    is raised before any of its text is yielded; for the first batch, before any text at all.
     """
     pieces: Iterator[str] = import_module(f"joulemap.show.present.writer.{form}").write_rows(
-        head, batches, Page(width, is_raw)
+        head, batches, Page(width, is_raw, is_whole=is_whole)
     )
     return pieces
 

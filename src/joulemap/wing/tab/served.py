@@ -13,7 +13,7 @@ from joulemap.physics import list_constants
 from joulemap.prediction import find_constant
 from joulemap.show import show_quantity
 from joulemap.show.caveat import RANGES
-from joulemap.system import JoulemapError, UnknownNameError, frozen
+from joulemap.system import JoulemapError, ModelError, UnknownNameError, frozen
 from joulemap.wing.llm.serve import GGUF, READING_RATE, Passes, find_decoder, find_engine, list_decoders, predict_step
 from joulemap.wing.tab import show
 from joulemap.wing.tab.draw import draw_intervals
@@ -126,7 +126,9 @@ def _describe(label: str, best: Served, rows: Sequence[Served]) -> str:
 
 
 def _serve_one(model: str, chip: str, weights: str, prompt: int, factors: Mapping[str, str]) -> Served:
-    """Return the first output token after a prompt, as `joulemap llm --output 2` states it."""
+    """Return the first output token after a prompt, as `joulemap llm --output 2` states it; ModelError for a damaged
+    file.
+    """
     is_file = model.lower().endswith(GGUF)
     options = ["--batch", "1", "--prompt", str(prompt), "--output", "2", "--engine", ENGINE]
     try:
@@ -140,6 +142,8 @@ def _serve_one(model: str, chip: str, weights: str, prompt: int, factors: Mappin
         found = steps.price(Passes.of([1.0, 1.0], tokens=[float(prompt), 1.0], context=[0.0, float(prompt)]))
         refusal = next((str(one) for one in found.refusal if one), "")
     except JoulemapError as error:
+        if is_file and isinstance(error, ModelError):
+            raise  # a damaged file says nothing about the chip
         found, refusal = None, str(error)
     name = f"./{_shorten(model)}" if is_file else model
     command = shlex.join(["joulemap", "llm", name, chip, *options])

@@ -335,7 +335,7 @@ def _name_hardware(given: str, path: Path) -> str:
     ref = HardwareRef.read(given)
     plain = ref.label
     near: tuple[str, ...] = ()
-    for name in (plain, re.sub(r"[-_ ]*\d+ ?GB\b", "", plain), re.sub(r"(?<=\d)-[a-z]+\d*$", "", plain)):
+    for name in (plain, re.sub(r"[-_ ]?(?<!\d)\d{1,4} ?GB\b", "", plain), re.sub(r"(?<=\d)-[a-z]++\d*$", "", plain)):
         try:
             entry = find_entry(known_hardware([name]), name)
         except AmbiguousNameError as error:

@@ -57,8 +57,10 @@ HEADER: Final = re.compile(r'\s*"?\w+"?([,;\t])"?\w+"?\1')
 COMMA: Final = re.compile(r"-?\d+,\d+(?:[eE]-?\d+)?")
 """Pattern of a number with a decimal comma, for CSV with another delimiter than the comma."""
 
-LINE: Final = r"^[#>\s]*([A-Za-z][^:\n]*?)[ \t]*:[ \t]*(\S.*?|)[ \t\r]*$"
-"""Pattern of a line with a name and a value, such as `Mean TTFT (ms): 54.6`."""
+LINE: Final = r"^[#> \t]*+([A-Za-z][^:\n]*+):(.*)"
+"""Pattern of a line with a name and a value, such as `Mean TTFT (ms): 54.6`; its quantifiers never retry a run of
+characters, so that reading takes time in proportion to the length of a file.
+"""
 
 THOUSANDS: Final = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 TIMED: Final = re.compile(r"([\d.]+) ?(s|ms|us|ns)")
@@ -73,6 +75,9 @@ TEXTS: Final = (
     "scenario", "scope",
 )  # fmt: skip
 """Text columns; all others are numbers."""
+
+MOST_TEXT: Final = 4_096
+"""Maximum characters of a text column, which may be the path of a file."""
 
 MEASURED: Final = ("_s", "_j", "_w")
 """Suffixes of the columns with measured quantities, in seconds, joules and watts."""
@@ -254,7 +259,7 @@ def read_lines(text: str, line: str = LINE) -> dict[str, str]:
     Names are written as in JSON (`mean_ttft_ms`); the first value of a name counts.
     """
     match = re.findall(line, text, re.MULTILINE)
-    return {re.sub(r"\W+", "_", name).strip("_").lower(): value for name, value in reversed(match)}
+    return {re.sub(r"\W+", "_", name).strip("_").lower(): value.strip() for name, value in reversed(match)}
 
 
 def list_runs(content: Content, form: Format) -> Iterator[dict[str, Any]]:
@@ -355,6 +360,8 @@ def pick(data: Any, columns: Mapping[str, Iterable[str]]) -> Cells:
         if column in cells or value in (None, ""):
             continue
         if column in TEXTS:
+            if len(str(value)) > MOST_TEXT:
+                raise ValueError(f"{path} has {len(str(value)):,} characters, expected at most {MOST_TEXT:,}")
             cells[column] = str(value)
         elif count is not None and count < 0.0 and not is_measured(column):
             raise ValueError(f"{path} is {count:g}, expected a number above 0")

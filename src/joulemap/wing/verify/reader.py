@@ -364,7 +364,7 @@ def _read_row(row: Mapping[str, str], printed: str) -> Cells:
     value, unit = row["size"].split()
     count, letter = row.get("params", "0 B").split()
     chips = re.findall(r"^ *Device \d+: ([^,\n]+)|^ggml_vulkan: \d+ = ([^|(\n]+)", printed, re.MULTILINE)
-    gguf = re.search(r"[\w.-]+\.gguf", printed)
+    gguf = re.search(r"(?<![\w.-])[\w.-]+\.gguf", printed)
     return {
         **dict(zip(("n_prompt", "n_gen", "n_depth"), test.groups(), strict=True)),
         "n_gpu_layers": row.get("ngl", -1),

@@ -61,8 +61,13 @@ def _write_page(document: Document) -> str:
     ).rstrip("\n")
 
 
-def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], page: Page) -> Iterator[str]:  # noqa: ARG001
-    """Yield the text of one HTML table in pieces."""
+def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], page: Page) -> Iterator[str]:
+    """Yield the text of one HTML table in pieces: a page if it is a file of its own, otherwise a part of another."""
+    begin, close = "<div>\n", "\n</div>"
+    if page.is_whole:
+        from joulemap.show.present.hypertext import frame
+
+        begin, close = frame(head.title or "joulemap", "<main>\n\0\n</main>").rstrip("\n").split("\0")
     first: Grid | None = None
     end = "</tbody></table>"
     is_marked = False
@@ -71,11 +76,11 @@ def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], p
         is_marked = is_marked or block.is_marked
         if first is None:
             first = block
-            yield f"<div>\n{_block(block)}".removesuffix(end)
+            yield f"{begin}{_block(block)}".removesuffix(end)
         else:
             yield "".join(f"<tr>{make_cells(row, first.numbers)}</tr>\n" for row in block.rows)
-    yield end if first else f"<div>\n{_block(draw_columns(head))}"
-    yield (f"\n{_block(Text(PROJECTION_NOTE))}" if is_marked else "") + "\n</div>"
+    yield end if first else f"{begin}{_block(draw_columns(head))}"
+    yield (f"\n{_block(Text(PROJECTION_NOTE))}" if is_marked else "") + close
 
 
 def _block(block: Block) -> str:

@@ -9,12 +9,14 @@ cluster write shards to a folder that all of them share.
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from importlib import import_module
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
@@ -203,6 +205,9 @@ def run_on_cluster(
         engine: Any = import_module("distributed")
     except ImportError as error:
         raise MissingPackageError("distributed", "dask") from error
+    for name in logging.root.manager.loggerDict:
+        if name.startswith("distributed"):
+            logging.getLogger(name).disabled = True  # what ends a call is one line; Dask's log has dozens
     with contextlib.ExitStack() as stack:
         client = _open(stack, engine, cluster)
         pending: dict[Any, One] = {}
@@ -221,11 +226,13 @@ def run_on_cluster(
             except TimeoutError:
                 news()
                 continue
+            except (OSError, CancelledError) as error:
+                raise JoulemapError(f"the scheduler of {cluster} was lost: finished blocks are in the lake") from error
             for future in ended:
                 try:
                     if future.status != "finished":
                         future.result()
-                except engine.KilledWorker as error:
+                except (engine.KilledWorker, CancelledError) as error:
                     raise JoulemapError(f"workers of {cluster} were lost with one block: {error}") from error
                 yield pending.pop(future)
 
@@ -233,10 +240,16 @@ def run_on_cluster(
 def _open(stack: contextlib.ExitStack, engine: Any, cluster: str) -> Any:
     address, count = read_cluster(cluster)
     try:
-        if count:
-            address = stack.enter_context(
-                engine.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None)
-            )
-        return stack.enter_context(engine.Client(address, timeout=10))
+        resource_tracker.ensure_running()  # its start would end the shielding
+        with shielded():  # workers inherit it: Ctrl-C reaches this process, which then stops them
+            if count:
+                address = stack.enter_context(
+                    engine.LocalCluster(
+                        n_workers=count, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+                    )
+                )
+            return stack.enter_context(engine.Client(address, timeout=10))
     except OSError as error:
         raise UsageError(f"--cluster {cluster}: no scheduler answers there ({error})") from error
+    except RuntimeError as error:
+        raise JoulemapError(f"--cluster {cluster}: a worker ended while it started: {error}") from error

@@ -179,6 +179,7 @@ def fleet(
     UnsupportedError, with the nearest hardware, if no fleet meets the target.
     """
     demand = _resolve(demand)
+    usage.check_ranked(demand.objective)
     if demand.is_of_tokens:
         fleets = size_deployments(source, model, settings, demand, serving, usage, prices)
     elif demand.p99_s is None:

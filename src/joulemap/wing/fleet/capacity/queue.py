@@ -48,6 +48,9 @@ MOST_STEPPED: Final = 2**22
 MOST_CELLS: Final = 2**19
 """Maximum batches of all rows that are summed up together; more take memory without a speedup."""
 
+LEAST_VARIATION: Final = 1e-6
+"""Coefficient of variation below which batch times are constant; the shape of their distribution would overflow."""
+
 MOST_DRAWN: Final = 2**18
 """Maximum random requests per model and seed."""
 
@@ -172,7 +175,7 @@ class _Requests:
     """Random arrivals of all models and seeds, and random factors of batch times; all pools share them."""
 
     def __init__(self, pools: Pools, lengths: Counts, seeds: int, variation: float, draw: int) -> None:
-        self.models, self.seeds, self.varies = pools.rates.shape[1], seeds, variation > 0.0
+        self.models, self.seeds, self.varies = pools.rates.shape[1], seeds, variation >= LEAST_VARIATION
         self.count = int((lengths * pools.batch).max() + pools.batch.max())
         arrivals = np.cumsum(_draw_gaps(self.models, seeds, self.count, draw), axis=1)
         self.span = float(arrivals[:, -1].max()) + 1.0
@@ -491,7 +494,7 @@ def _draw_gaps(models: int, seeds: int, count: int, draw: int) -> Array:
 
 def _draw_factors(variation: float, seeds: int, count: int, draw: int) -> Array:
     """Return random factors of batch times, with mean 1 [seed, batch]."""
-    if variation == 0.0:
+    if variation < LEAST_VARIATION:
         return np.ones((seeds, 1))
     shape = 1.0 / variation**2
     streams = (np.random.default_rng([draw, 1, seed]) for seed in range(seeds))

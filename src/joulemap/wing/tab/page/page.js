@@ -30,7 +30,7 @@ const percent = (place) => `${(100 * place).toFixed(3)}%`;
 // State and links
 function readLink() {
   const given = new URLSearchParams(location.hash.slice(1));
-  const view = given.get("view") in defaults ? given.get("view") : "compare";
+  const view = Object.hasOwn(defaults, given.get("view")) ? given.get("view") : "compare";
   const made = { view };
   for (const name of FIELDS[view]) made[name] = given.get(name) ?? defaults[view][name];
   return made;
