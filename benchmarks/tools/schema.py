@@ -10,8 +10,9 @@ import ast
 import inspect
 import json
 import re
+import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, Final, get_args
 
@@ -123,7 +124,6 @@ def _describe_fields(record: type[Any], required: list[str], **more: Any) -> dic
         "description": _first_line(record),
         "properties": {**more, **{field.name: _describe_part(field.type) for field in attrs.fields(record)}},
         "required": required,
-        "additionalProperties": False,
     }
 
 
@@ -158,7 +158,7 @@ def _is_record(record: object) -> bool:
 
 
 def describe_record(record: type[Any]) -> dict[str, Any]:
-    """Return the schema of the rows of a record: every column, and no other."""
+    """Return the schema of the rows of a record: every column; later programs may add some."""
     columns: dict[str, Any] = {}
     for name, annotation, meaning, unit in _list_columns(record):
         columns[name] = _describe_type(annotation)
@@ -169,13 +169,12 @@ def describe_record(record: type[Any]) -> dict[str, Any]:
         "description": _first_line(record),
         "properties": columns,
         "required": list(columns),
-        "additionalProperties": False,
     }
 
 
 def describe_answer(answer: type[Any], records: dict[str, type[Any]]) -> dict[str, Any]:
     """Return the schema of an answer's document, and add the records of its tables to `records`."""
-    known = vars(import_module(answer.__module__))
+    known = {name: one for kind in answer.__mro__ for name, one in vars(import_module(kind.__module__)).items()}
     properties = {**HEAD, **OPTIONAL}
     for name in getattr(answer, "about", ()):
         properties[name] = _describe_type(_find_annotation(answer, name))
@@ -292,8 +291,24 @@ def make_schema() -> dict[str, Any]:
     }
 
 
+def list_broken(published: Mapping[str, Any], made: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """Yield the paths of a published schema that another one lacks or contradicts; texts and additions may differ."""
+    for name, one in published.items():
+        other, place = made.get(name), f"{path}/{name}"
+        if isinstance(one, dict) and isinstance(other, dict):
+            yield from list_broken(one, other, place)
+        elif isinstance(one, list) and isinstance(other, list) and name != "type":
+            yield from (f"{place}: {part}" for part in one if part not in other)
+        elif one != other and name not in ("description", "title", "$comment"):
+            yield place
+
+
 def main() -> None:
-    """Write the schema."""
+    """Write the schema. End the process if it breaks what was published under its version."""
+    if SCHEMA.is_file() and (
+        broken := list(list_broken(json.loads(SCHEMA.read_text(encoding="utf-8")), make_schema()))
+    ):
+        sys.exit(f"schema_version {SCHEMA_VERSION} promised {', '.join(broken)}: raise SCHEMA_VERSION")
     SCHEMA.write_text(json.dumps(make_schema(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -15,7 +15,7 @@ backward_s = { type = "DOUBLE", unit = "s", meaning = "time of the backward pass
 again_s = { type = "DOUBLE", unit = "s", meaning = "time of recomputation: activations that were not kept, attention scores" }
 exchange_s = { type = "DOUBLE", unit = "s", meaning = "exposed communication time" }
 optimizer_s = { type = "DOUBLE", unit = "s", meaning = "time of the optimizer" }
-memory_bound_s = { type = "DOUBLE", unit = "s", meaning = "time of subgraphs that are limited by memory" }
+memory_bound_s = { type = "DOUBLE", unit = "s", meaning = "time of operators that memory limits, without communication between devices" }
 model_mac_count = { type = "HUGEINT", meaning = "MACs of the forward and backward pass, without those that a mask hides" }
 again_mac_count = { type = "HUGEINT", meaning = "MACs of recomputation, without those that a mask hides" }
 memory_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of one device" }
@@ -36,10 +36,12 @@ WITH part AS (
             WHEN regexp_matches(q.name, '[.]backward([.]\w+)?(:\d+)?$') THEN 'backward'
             ELSE 'forward'
         END AS phase,
+        p.bottleneck,
         CAST(o.latency_fs AS HUGEINT) AS latency_fs,
         CAST(q.mac_count - q.skipped_mac_count AS HUGEINT) AS mac_count
     FROM internal.run AS r
     JOIN internal.run_operator AS o ON o.run_id = r.run_id
+    JOIN internal.run_subgraph AS p ON p.run_id = r.run_id AND p.subgraph_index = o.subgraph_index
     JOIN counted_operators AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
     WHERE r.run_id IN (SELECT unnest($run_ids))
 ),
@@ -51,15 +53,10 @@ spent AS (
         seconds(coalesce(sum(latency_fs) FILTER (phase = 'again'), 0)) AS again_s,
         seconds(coalesce(sum(latency_fs) FILTER (phase = 'exchange'), 0)) AS exchange_s,
         seconds(coalesce(sum(latency_fs) FILTER (phase = 'optimizer'), 0)) AS optimizer_s,
+        seconds(coalesce(sum(latency_fs) FILTER (bottleneck = 'memory' AND phase <> 'exchange'), 0)) AS memory_bound_s,
         CAST(coalesce(sum(mac_count) FILTER (phase IN ('forward', 'backward')), 0) AS HUGEINT) AS model_mac_count,
         CAST(coalesce(sum(mac_count) FILTER (phase = 'again'), 0) AS HUGEINT) AS again_mac_count
     FROM part
-    GROUP BY run_id
-),
-bound AS (
-    SELECT run_id, sum(latency_s ORDER BY subgraph_index) FILTER (bottleneck = 'memory') AS memory_bound_s
-    FROM subgraph_results
-    WHERE run_id IN (SELECT unnest($run_ids))
     GROUP BY run_id
 )
 SELECT
@@ -83,7 +80,7 @@ SELECT
     s.again_s,
     s.exchange_s,
     s.optimizer_s,
-    coalesce(b.memory_bound_s, 0e0) AS memory_bound_s,
+    s.memory_bound_s,
     s.model_mac_count,
     s.again_mac_count,
     r.peak_ops_per_s,
@@ -107,5 +104,4 @@ JOIN cube.cost(
     gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay
 ) AS c ON c.run_id = r.run_id
 JOIN spent AS s ON s.run_id = r.run_id
-JOIN bound AS b ON b.run_id = r.run_id
 ORDER BY r.position

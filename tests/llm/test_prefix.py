@@ -11,10 +11,12 @@ from pass_surface import StraightPass
 
 from compare import assert_close
 from joulemap.system.errors import UsageError
+from joulemap.wing.llm.capacity.load import hold_prefixes
 from joulemap.wing.llm.serving.load import Limits, Load, Prefixes, Requests, Served, Tier
 from joulemap.wing.llm.serving.request import read_requests, share_blocks
 from joulemap.wing.llm.serving.reuse import assign_homes
 from joulemap.wing.llm.serving.serve import simulate, simulate_pools
+from joulemap.wing.llm.serving.steady import Steady
 from joulemap.wing.llm.serving.surface import count_accepted
 from joulemap.wing.llm.serving.warm_up import Pool
 from joulemap.wing.llm.setting import read_tier
@@ -143,3 +145,14 @@ def test_acceptance_by_depth() -> None:
     """1 + 0.8 + 0.8 x 0.5 + 0.8 x 0.5 x 0.5; rates that are alike give the closed form."""
     assert count_accepted(3, 0.8, (0.5,)) == near(2.4)
     assert count_accepted(5, 0.7, (0.7,)) == near(count_accepted(5, 0.7))
+
+
+@pytest.mark.parametrize(("in_flight", "cached"), [(None, 900), (10, 900), (20, 900), (40, 450), (200, 90)])
+def test_a_cache_supplies_no_more_prompts_than_it_holds(in_flight: int | None, cached: int) -> None:
+    # 20 requests of 1,000 + 200 tokens fit; the prompts of further ones are not in the cache
+    load = Load(in_flight=in_flight, prompt_tokens=1000, output_tokens=200, cached_tokens=900, is_steady=True)
+    assert hold_prefixes(load, 24_000).cached_tokens == cached
+    steady = Steady(
+        in_flight=in_flight or 1, prompt_tokens=1000, output_tokens=200, room=20.0, step_tokens=8192, cached_tokens=900
+    )
+    assert_close(steady.kept_tokens, float(cached))

@@ -6,6 +6,7 @@ The document behind each is held to the JSON Schema of its command as well: a qu
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
@@ -90,6 +91,16 @@ def test_rows_can_be_told_apart_and_cut_ones_are_counted(command: str, joulemap:
         if grid.cut:
             assert 0 < grid.cut_of - grid.cut <= len(grid.rows), title
             assert grid.cut_text in shown
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("command", ["analyze mlp l4", "edp resnet18 l4", "explain mlp l4 t4", "architectures mlp"])
+def test_details_are_everything(command: str, joulemap: Run, workspace: Workspace) -> None:
+    done = joulemap(*command.split(), "--details", "--db", workspace.path)
+    assert done.returncode == 0, done.stderr
+    assert not {"--limit", "--details:", "not shown"} & {*re.findall(r"--limit|--details:|not shown", done.stdout)}
+    if command.startswith("architectures"):  # the principle of each class, with its source
+        assert "Stored program" in done.stdout and "Systolic array" in done.stdout
 
 
 def named(grid: Grid) -> list[int]:

@@ -8,13 +8,18 @@ from typing import Any
 
 import pytest
 
+from joulemap.show.present.format import SCHEMA_VERSION
 from joulemap.system.resource import package_version
 from tools.schema import SCHEMA
 
 
 @cache
 def schema() -> dict[str, Any]:
+    """Return the published schema, in which a record has no further column."""
     read: dict[str, Any] = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    for name, one in read["$defs"].items():
+        if name != "commands" and "schema_version" not in one.get("properties", {"schema_version": None}):
+            one["additionalProperties"] = False
     return read
 
 
@@ -25,7 +30,11 @@ def check(document: object, part: dict[str, Any]) -> None:
 
 def check_document(document: dict[str, Any], words: str) -> None:
     """Check what a command writes as JSON: its head, and all of it by the schema of the command."""
-    head = {"schema_version": 2, "command": document["command"], "program": f"joulemap {package_version('joulemap')}"}
+    head = {
+        "schema_version": SCHEMA_VERSION,
+        "command": document["command"],
+        "program": f"joulemap {package_version('joulemap')}",
+    }
     assert dict(list(document.items())[:3]) == head
     assert words.startswith(document["command"])
     check(document, schema()["$defs"]["commands"][document["command"]])

@@ -377,6 +377,7 @@ def test_what_is_not_trained_as_it_is_traced_is_refused() -> None:
             "100 tokens cannot be divided by 8 devices",
         ),
         (["resnet18", "--tokens", "64"], "leave out --tokens"),
+        (["resnet18", "--lora", "16", "--weight-precision", "nf4"], "No such option: --weight-precision"),
         (["llama-3.1-8b", "--devices", "12", "--tensor-devices", "8"], "12 devices cannot be divided into groups of 8"),
         (["llama-3.1-8b", "--devices", "4", "--pipeline-devices", "4"], "4 stages (--pipeline-devices) need"),
         (["resnet18", "--devices", "4", "--accumulate", "3", "--batch", "64"], "4 devices in 3 micro-batches: use 60"),

@@ -23,8 +23,15 @@ R = TypeVar("R")
 OPTION: Final = "option"
 """Metadata key of a field's default, names and arguments for Typer."""
 
+ABSENT: Final = "absent"
+"""Metadata key of the mark of a field without an option."""
+
 POSITION: Final = "position"
 """Metadata key of a field's position in help."""
+
+
+EVERY: Final = 1_000_000_000
+"""Limit of the rows of a table that `--details` shows, unless `--limit` is given."""
 
 
 def option(
@@ -35,17 +42,24 @@ def option(
     complete: Any = None,
     panel: str = "",
     is_advanced: bool = False,
+    is_absent: bool = False,
     **given: Any,
 ) -> Any:
     """Declare an option: as a field of an option record or as the default of a command's parameter.
 
     `names` replace the name of the field. `shown` is the text that help prints as the default. `complete` completes a
     word in a shell. An option that `is_advanced` is listed by `--help-all` only. Its `panel` defaults to the class
-    attribute `panel` of its record. Typer receives all other arguments.
+    attribute `panel` of its record. One that `is_absent` is no option of a command, although the record that its
+    record extends has it. Typer receives all other arguments.
     """
     typed = {"help": description or None, "show_default": shown, "autocompletion": complete, **given}
     return attrs.field(
-        default=default, metadata={OPTION: (default, names, typed), POSITION: HelpPosition(panel, is_advanced)}
+        default=default,
+        metadata={
+            OPTION: (default, names, typed),
+            POSITION: HelpPosition(panel, is_advanced),
+            ABSENT: is_absent,
+        },
     )
 
 
@@ -57,6 +71,10 @@ def optional(description: str, metavar: str, *names: str, **given: Any) -> Any:
 def advanced(default: Any, description: str, *names: str, **given: Any) -> Any:
     """Declare an option that only `--help-all` lists."""
     return option(default, description, *names, is_advanced=True, **given)
+
+
+def _list_options(record: Any) -> list[Any]:
+    return [field for field in attrs.fields(record) if not field.metadata.get(ABSENT)]
 
 
 def name_option(field: Any) -> str:
@@ -139,12 +157,14 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
         panel = getattr(parameter.annotation, "panel", OPTIONS)
         parameters += [
             _declare(field.name, field.default, hints[field.name], field.metadata, panel)
-            for field in attrs.fields(parameter.annotation)
+            for field in _list_options(parameter.annotation)
         ]
 
     parameters += (*spoken, *HELP)
     for parameter in parameters:
         _read_strictly(parameter.annotation)
+
+    usual_limit = next((one.default for one in parameters if one.name == "limit"), None)
 
     @functools.wraps(function)
     def call(*_none: P.args, **given: P.kwargs) -> R:
@@ -153,8 +173,10 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
         for flag in HELP:
             values.pop(flag.name, None)
         voice.command = name_command(function)
+        if values.get("details") and values.get("limit") == usual_limit:
+            values["limit"] = EVERY
         for name, record in records.items():
-            values[name] = record(**{field.name: values.pop(field.name) for field in attrs.fields(record)})
+            values[name] = record(**{field.name: values.pop(field.name) for field in _list_options(record)})
         return function(**values)  # type: ignore[call-arg]
 
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -163,9 +163,7 @@ def choose(
     return {
         "csv": csv,
         "shown": [shown],
-        "omitted": ("categories", "actions", *without_macs)
-        if by == "class"
-        else [one for one in every if one != shown],
+        "omitted": without_macs if by == "class" else [one for one in every if one != shown],
         "count": "count per MAC count" if has_macs else "count",
         "spent": "energy_per_mac_j" if has_macs else "energy_j",
         "dropped": [INTO_PAIR] * (not is_pair) + [AT_BATCH] * bool({"--batch", "--input"} & {*repeated}),

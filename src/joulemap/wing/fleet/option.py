@@ -11,7 +11,7 @@ import attrs
 from joulemap.cli import LIMITS, read_as, read_quantity, repeat_options, split_pairs
 from joulemap.cli.command import option
 from joulemap.cli.panel import COST
-from joulemap.system import FileError, UsageError, frozen, parse_toml, read_real, read_text, read_whole
+from joulemap.system import FileError, UsageError, frozen, read_real, read_text, read_whole
 from joulemap.wing.fleet.demand import Demand, Objective
 
 Number = TypeVar("Number", int, float)
@@ -119,9 +119,11 @@ def read_models(model: str, demand: Demand) -> tuple[str, Demand]:
         return model, demand
     if demand.beside:
         raise UsageError(f"{model} names models and their shares: leave out --beside")
+    import tomllib
+
     try:
-        models = parse_toml(read_text(Path(model))).get("models")
-    except (FileError, ValueError) as error:
+        models = tomllib.loads(read_text(Path(model))).get("models")
+    except (FileError, ValueError, RecursionError) as error:
         raise UsageError(f"cannot read {model}: {error}") from error
     if not isinstance(models, dict) or not models:
         raise UsageError(f"{model} has no table [models] of lines such as resnet50 = 0.7")

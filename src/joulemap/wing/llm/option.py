@@ -321,7 +321,7 @@ class ServedRunOptions(ManyRunOptions):
         shown="as published",
     )
     weight_precision: str = option("", WEIGHT_HELP, metavar="FORMAT", shown="as published", complete=complete_weights)
-    runtime: str = option("", hidden=True)
+    runtime: str = option("", is_absent=True)
 
 
 @frozen(kw_only=True)

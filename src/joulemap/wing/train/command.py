@@ -94,7 +94,7 @@ class TrainedRunOptions(RunOptions):
         shown="256; 1 per device for language models",
     )
     precision: str = precisions("bf16", "Compute precision: bf16, fp16, tf32, fp32, or fp8 (GEMMs only).")
-    weight_precision: str = option("", hidden=True)
+    weight_precision: str = option("", is_absent=True)
 
 
 @command

@@ -12,13 +12,16 @@ from plotille import Canvas
 
 from joulemap.show.present.draw.ink import LETTERS, Ink, begin_canvas, lay_out_items, read_lines, write_on
 from joulemap.show.present.draw.scale import Scale, draw_side, draw_ticks, find_scale
-from joulemap.show.present.sketch import POINT, Axis, Chart, Curve, Point
+from joulemap.show.present.sketch import PICK, POINT, Axis, Chart, Curve, Point
 
 LEAST_CANVAS: Final = 24
 """Minimum width of a chart's canvas in cells, even if the page is narrower."""
 
 EMPTY: Final = f" {POINT}"
 """Characters that a label may cover."""
+
+TOLD: Final = f"{PICK}○"
+"""Marks of points that a label beside them would name."""
 
 BRAILLE: Final = "\u2800"
 """First of the characters that lines are made of."""
@@ -102,7 +105,11 @@ def _draw_labels(canvas: Canvas, sketch: Chart, x: Scale, y: Scale, colours: dic
                 for across, up in LABELLED
             ]
             covered = {
-                (text, begin, line): sum(map(_weigh, drawn[line][max(begin - 1, 0) : begin + len(text) + 1]))
+                (text, begin, line): sum(
+                    _weigh(cell)
+                    for place, cell in enumerate(drawn[line])
+                    if begin - 2 <= place < begin + len(text) + 2 and (place, line) != (column, row)
+                )
                 for text, begin, line in sides
                 if 0 <= begin <= canvas.width - len(text) and 0 <= line < canvas.height
             }
@@ -111,8 +118,10 @@ def _draw_labels(canvas: Canvas, sketch: Chart, x: Scale, y: Scale, colours: dic
 
 
 def _weigh(cell: str) -> int:
-    """Return how bad it is to draw a label over a cell or beside it: letters are worse than lines, points the best."""
-    return len(LABELLED) * cell.isalnum() + (cell not in EMPTY) + (cell > BRAILLE)
+    """Return how bad it is to draw a label over a cell or beside it: letters, and points of others, which would seem to
+    have the label, are worse than lines.
+    """
+    return len(LABELLED) * (cell.isalnum() or cell in TOLD) + (cell not in EMPTY) + (cell > BRAILLE)
 
 
 def _draw_letters(

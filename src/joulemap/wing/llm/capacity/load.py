@@ -21,7 +21,14 @@ from joulemap.wing.llm.generated.row import LoadRow, PoolRow
 from joulemap.wing.llm.serving.deployment import Deployment
 from joulemap.wing.llm.serving.load import Load, Served
 from joulemap.wing.llm.serving.request import read_requests
-from joulemap.wing.llm.serving.serve import count_answers, count_prompts, open_deployment, serve, simulate_pools
+from joulemap.wing.llm.serving.serve import (
+    count_answers,
+    count_prompts,
+    find_limits,
+    open_deployment,
+    serve,
+    simulate_pools,
+)
 from joulemap.wing.llm.serving.warm_up import Pool
 
 SPREAD: Final = 1.0 / 9.0
@@ -88,19 +95,26 @@ def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tup
             continue
         try:
             draft, tiers = question.draft(case.server), question.serving.read_tiers()
-            served = serve(case.server, load, draft, tiers=tiers)
+            own = hold_prefixes(load, find_limits(case.server, load, draft).cache_tokens)
+            served = serve(case.server, own, draft, tiers=tiers)
             before = None
-            if served.hits or load.cached_tokens:
+            if served.hits or own.cached_tokens:
                 before = serve(case.server, attrs.evolve(load, cached_tokens=0, reuses=False), draft)
             known = stored.get(name_case(case), NOT_STORED)
             assumed = share_assumed(served, known, known, float(is_idle_assumed(case)))
             row = form_load(case, served, known.usd_per_s, assumed)
-            rows.append(attrs.evolve(row, label=label, **count_hits(served, load, before)))
+            rows.append(attrs.evolve(row, label=label, **count_hits(served, own, before)))
         except UnsupportedError as error:
             reasons.append(f"{label}: {error}")
     if not rows:
         raise UnsupportedError("; ".join(reasons))
     return rows, reasons
+
+
+def hold_prefixes(load: Load, cache_tokens: int) -> Load:
+    """Return a load whose cached prompt tokens fit in the KV cache: those of requests that wait for memory do not."""
+    held = cache_tokens / ((load.in_flight or 1) * (load.prompt_tokens + load.output_tokens))
+    return attrs.evolve(load, cached_tokens=int(load.cached_tokens * min(1.0, held)))
 
 
 def count_hits(served: Served, load: Load, before: Served | None = None) -> dict[str, Any]:

@@ -296,7 +296,7 @@ def _serve(case: Case, servers: int, target: LatencyTarget, *, reuses: bool = Tr
     context = serving.mean_prompt - serving.prompt
     load = _find_load(case, servers, target, reuses=reuses)
     cost = run_steady(guess(case.server, question.draft(case.server)), load)
-    hits = tuple(hit * context / serving.mean_prompt for hit in cost.hits) or ((serving.prefix_hit or 0.0),)
+    hits = tuple(hit * context / serving.mean_prompt for hit in cost.hits) or (load.kept_tokens / load.prompt_tokens,)
     return SharedServers(
         case=case,
         target=target,

@@ -10,6 +10,7 @@ any other table is a block. Expressions are those of `expression`.
 from __future__ import annotations
 
 import re
+import tomllib
 import typing
 from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
@@ -19,7 +20,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.catalog import DATA
-from joulemap.system import FileError, ModelError, parse_toml, read_text
+from joulemap.system import FileError, ModelError, read_text
 from joulemap.wing.llm.decoder.config import (
     Attention,
     Compressed,
@@ -137,8 +138,8 @@ def load_family(name: str) -> Family:
 def read_family(path: Path, name: str) -> Family:
     """Return the family of a file; ModelError, with the place in the file, if it is invalid."""
     try:
-        tables = parse_toml(read_text(path, MOST_BYTES))
-    except (FileError, ValueError) as error:
+        tables = tomllib.loads(read_text(path, MOST_BYTES))
+    except (FileError, ValueError, RecursionError) as error:
         raise ModelError(f"{name}: the family file cannot be read: {error}") from error
     like = tables.pop("like", "" if name == ROOT else ROOT)
     if like and not (FOLDER / f"{like}.toml").is_file():

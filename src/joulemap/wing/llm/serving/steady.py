@@ -132,6 +132,11 @@ class Steady:
     rank_wait_steps: float = 0.0
     """Steps for which a prompt waits for prompts on other data-parallel ranks."""
 
+    @property
+    def kept_tokens(self) -> float:
+        """Mean cached prompt tokens per request, without those of requests for which memory has no room."""
+        return self.cached_tokens * min(1.0, self.room / self.in_flight)
+
 
 @frozen(kw_only=True)
 class SteadyCost:
@@ -163,7 +168,7 @@ def run_steady(surface: Surface, load: Steady) -> SteadyCost:
     a request; iteration finds all three.
     """
     if not load.pause_s and load.residence is None:
-        return _run(surface, load)
+        return _run(surface, attrs.evolve(load, cached_tokens=load.kept_tokens))
     users, request_s = load.in_flight, load.begin_s or load.pause_s
     tried: dict[tuple[float, float], tuple[float, SteadyCost]] = {}
     for _ in range(ROUNDS):
