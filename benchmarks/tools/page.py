@@ -16,6 +16,7 @@ from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.spread import BASIS_SPREAD
 from joulemap.trace.formula import MODULES
 from joulemap.trace.formula.registry import FORMULAS, Call, Cost, Formula
+from scoreboard_page import CSV, percent, read_lines
 from tools import ROOT
 from tools.count import write_counts
 
@@ -27,7 +28,7 @@ MARKED: Final = re.compile(r"(<!-- ([a-z ]+) -->)\n.*?(<!-- end -->)", re.DOTALL
 def main() -> None:
     """Rewrite the pages that hold generated parts, and the counts of the catalogue."""
     write_counts()
-    for path in sorted(DOCS.glob("*.md")):
+    for path in (ROOT / "README.md", *sorted(DOCS.glob("*.md"))):
         text = path.read_text(encoding="utf-8")
         if (written := write_parts(text, IN_DOCS)) != text:
             path.write_text(written, encoding="utf-8")
@@ -158,18 +159,44 @@ def _format_budget(budget: Quantity | None) -> tuple[str, str]:
     return ("none", "") if budget is None else (f"{budget.value:g} W", budget.basis)
 
 
+PEERS: Final = {
+    "PipeWeave": "[PipeWeave](docs/accuracy.md#where-are-other-predictors-closer)",
+    "NeuSight": "[NeuSight](docs/accuracy.md#where-is-joulemap-closer)",
+    "aiconfigurator": "aiconfigurator",
+    "LLM-Viewer": "LLM-Viewer",
+}
+"""Other predictor in README -> its name with a link."""
+
+
+def list_peers() -> Iterator[str]:
+    """Yield the table of other predictors, each by the quantity with the most rows, and of several by its best one."""
+    lines = [one for one in read_lines(CSV) if one.part == "peer"]
+    rows = []
+    for peer, name in PEERS.items():
+        line = max((one for one in lines if one.peer == peer), key=lambda one: (one.row_count, -one.peer_mean))
+        means = [percent(line.peer_mean), percent(line.mean)]
+        bold = means.index(min(means, key=lambda text: float(text.split()[0])))
+        means[bold] = f"**{means[bold]}**"
+        rows.append((f"{name}, {QUANTITIES.get(line.quantity, line.of)}", f"{line.row_count:,}", *means))
+    yield from _table(("other predictor", "rows", "its error", "joulemap's"), rows)
+
+
+QUANTITIES: Final = {"request_latency_s": "time of a request", "output_tokens_per_s": "output tokens per second"}
+"""Quantity -> its name in README."""
+
 PARTS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
     "categories": list_categories,
     "elements": list_elements,
     "metrics": list_metrics,
     "operators": list_operators,
+    "other predictors": list_peers,
     "scales": list_scales,
     "scenarios": list_scenarios,
     "spreads": list_spreads,
 }
 
-IN_DOCS: Final = frozenset({"scenarios", "spreads"})
-"""Parts that are short enough for docs/; all other parts are only on the site."""
+IN_DOCS: Final = frozenset({"other predictors", "scenarios", "spreads"})
+"""Parts that are short enough for README and docs/; all other parts are only on the site."""
 
 
 if __name__ == "__main__":

@@ -241,10 +241,20 @@ REFUSED: dict[str, tuple[str, ...]] = {
         'clock = { value = 2.3, unit = "GHz", basis = "published", source = "mine" }\n\n[peaks.fp32]',
         "power_modes.fast.clock: 2.3e+09 Hz is above clock_boost of 2.2e+09 Hz",
     ),
+    "a clock that nobody reached": (
+        'clock = { value = 2, unit = "GHz"',
+        'clock = { value = 14, unit = "GHz"',
+        "clock: ",
+    ),
+    "a rate that its watts cannot feed": (
+        'tdp = { value = 50, unit = "W"',
+        'tdp = { value = 1, unit = "mW"',
+        "TOPS/W, above 200: check both units",
+    ),
     "a sustained clock above the boost clock": (
         "[peaks.fp32]",
-        'clock_sustained = { value = 20, unit = "GHz", basis = "assumed", source = "mine" }\n\n[peaks.fp32]',
-        "clock_sustained: 2e+10 Hz is above clock of 2e+09 Hz",
+        'clock_sustained = { value = 9, unit = "GHz", basis = "assumed", source = "mine" }\n\n[peaks.fp32]',
+        "clock_sustained: 9e+09 Hz is above clock of 2e+09 Hz",
     ),
     "a board that rests at more than its active idle": (
         "[peaks.fp32]",
@@ -281,6 +291,13 @@ def test_what_cannot_be_is_refused_with_file_key_and_reason(case: str, tmp_path:
     assert "/tiny.toml: " in str(caught.value)
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_dram_is_no_smaller_than_a_die(tmp_path: Path) -> None:
+    text = MINIMAL.replace('architecture = "gpu"', 'architecture = "gpu"\nmemory_type = "LPDDR4"')
+    load_hardware(write(tmp_path, text))
+    with pytest.raises(CatalogueError, match="memory_capacity: 1 MB of LPDDR4 is below the 8 MB of a DRAM die"):
+        load_hardware(write(tmp_path, text.replace('value = 16, unit = "GB"', 'value = 1, unit = "MB"')))
 
 
 def test_an_explanation_lets_a_contradiction_stand(tmp_path: Path) -> None:

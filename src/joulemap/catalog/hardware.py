@@ -70,7 +70,7 @@ OPERATIONS_PER_ELEMENT: Final = 8.0
 DEPLOYMENTS: Final = ("datacenter", "edge", "embedded")
 
 PLAUSIBLE: Final[Mapping[str, tuple[float, float]]] = {
-    "Hz": (1e6, 2e10),
+    "Hz": (1e6, 1e10),
     "B": (64.0, 1e15),
     "B/s": (1e7, 1e16),
     "ops/s": (1e7, 1e17),
@@ -93,6 +93,17 @@ PLAUSIBLE: Final[Mapping[str, tuple[float, float]]] = {
 """SI unit or quantity -> plausible range of existing hardware; a value outside indicates a wrong unit.
 
 The range of a quantity is narrower than that of its unit.
+"""
+
+MOST_OPS_PER_J: Final = 200e12
+"""Maximum operations per joule at the power limit. Source: assumed, about four times the highest int8 rate per watt in
+the catalogue, the 55 TOPS/W of the projected kpu_t768.
+"""
+
+DRAM: Final = re.compile(r"DDR|HBM")
+LEAST_DRAM_BYTES: Final = 8e6
+"""Types of memory that are DRAM, and minimum capacity of one die. Source: 64 Mbit, the smallest SDRAM that is sold
+(recalled).
 """
 
 LANE_RATES: Final[Mapping[str, Mapping[str, float]]] = {
@@ -144,6 +155,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
     _check_bandwidth(given, chip.quantities.memory_bandwidth.explanation)
     quantities: dict[str, Any] = dict(complete_quantities(given, peaks, shared.defaults))
     _check_limits(given)
+    _check_scale(given, peaks, chip.memory_type)
     _check_order(given, "clock_boost" if chip.architecture == "gpu" and "clock_boost" in given else "clock")
     modes = tuple(_resolve_mode(mode, resolve, quantities) for mode in chip.power_modes)
     _check_levels(chip, shared)
@@ -367,6 +379,22 @@ def _check_limits(quantities: Mapping[str, Quantity]) -> None:
         raise ValueError(f"power_limit_lowest: {lowest.value:g} W is above the tdp of {tdp:g} W")
     if highest is not None and highest.value < tdp:
         raise ValueError(f"power_limit_highest: {highest.value:g} W is below the tdp of {tdp:g} W")
+
+
+def _check_scale(quantities: Mapping[str, Quantity], peaks: Mapping[str, Peak], memory_type: str) -> None:
+    """Raise ValueError for rates that the power limit cannot feed, or DRAM that is smaller than a die."""
+    tdp, memory = quantities["tdp"].value, quantities["memory_capacity"].value
+    for precision, peak in peaks.items():
+        if peak.rate.value > MOST_OPS_PER_J * tdp and not peak.explanation:
+            raise ValueError(
+                f"peaks.{precision}: {peak.rate.value / 1e12:g} TOPS at a tdp of {tdp:g} W is "
+                f"{peak.rate.value / tdp / 1e12:g} TOPS/W, above {MOST_OPS_PER_J / 1e12:g}: check both units"
+            )
+    if DRAM.search(memory_type) and memory < LEAST_DRAM_BYTES:
+        raise ValueError(
+            f"memory_capacity: {memory / 1e6:g} MB of {memory_type} is below the {LEAST_DRAM_BYTES / 1e6:g} MB of a "
+            "DRAM die: check its unit"
+        )
 
 
 def _check_order(quantities: Mapping[str, Quantity], full: str) -> None:

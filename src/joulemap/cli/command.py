@@ -173,7 +173,7 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
         for flag in HELP:
             values.pop(flag.name, None)
         voice.command = name_command(function)
-        if values.get("details") and values.get("limit") == usual_limit:
+        if values.get("details") and usual_limit is not None and values["limit"] == usual_limit:
             values["limit"] = EVERY
         for name, record in records.items():
             values[name] = record(**{field.name: values.pop(field.name) for field in _list_options(record)})
