@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from joulemap.system.record import frozen
-from laws import alone, door, habit, ordered
+from laws import alone, door, habit, ordered, pair
 from laws.court import Court
 from laws.door import Doors
 from laws.question import Question
@@ -68,6 +68,8 @@ TRIALS: Final = (
     _trial("unbatched", habit.try_unbatched, 0.01, "a sample"),
     _trial("words", habit.try_words, 0.02, "advice runs", "short errors", "quick errors", "no control codes"),
     _trial("counts", _of_court(habit.try_counts), 0.02, "counted products", "suppressed boxes"),
+    _trial("pairs", pair.try_pairs, 0.06, "an answer or a line", "listed options", "numbers of an answer",
+           "machine formats", "spelled default"),
     _trial("training", door.try_training, 0.02, "ZeRO", "LoRA", "recompute", "recompute costs", "step parts"),
 )  # fmt: skip
 

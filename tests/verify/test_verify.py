@@ -113,6 +113,17 @@ def test_reading_takes_time_in_proportion_to_the_length_of_a_file(unit: str) -> 
             assert time.process_time() - begun < 1.0, (form.name, pattern)
 
 
+def test_devices_that_a_file_does_not_state_are_the_fewest_that_hold_the_model(tmp_path: Path) -> None:
+    content = json.loads((DATA / "vllm.json").read_text())
+    path = tmp_path / "vllm.json"
+    path.write_text(json.dumps({name: one for name, one in content.items() if name not in ("gpu", "decode_replicas")}))
+    for model, count in (("llama-3.1-8b", 1), ("llama-3.1-70b", 4)):  # 141 GB of weights and 31 requests in 80 GB each
+        (found,) = read_file(path, {**NOTHING, "model": model, "hardware": "h100_sxm5"})
+        assert isinstance(found.row, ServingRow)
+        assert (found.row.device_count, found.row.tensor_parallel) == (count, count)
+        assert f"--devices {count}" in found.row.notes
+
+
 def test_a_trace_may_be_packed_and_is_never_longer_than_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,16 +23,27 @@ from joulemap.domain import (
     is_operator,
     name_configured,
 )
-from joulemap.physics import PRECISION_BYTES, RUNTIME, name_precision, read_weight_format
+from joulemap.physics import PRECISION_BYTES, RUNTIME, Hardware, name_precision, read_weight_format
 from joulemap.physics.record.weight import GGUF
-from joulemap.plan import known_hardware
-from joulemap.system import CatalogueError, JoulemapError, Reason, UnknownNameError, UsageError, find_nearest, frozen
+from joulemap.plan import known_hardware, read_known
+from joulemap.system import (
+    CatalogueError,
+    JoulemapError,
+    Reason,
+    UnknownNameError,
+    UnsupportedError,
+    UsageError,
+    find_nearest,
+    frozen,
+)
 from joulemap.system.errors import AmbiguousNameError
 from joulemap.wing.llm.serve import (
+    Room,
     ServingRow,
     check_measured,
     find_by_size,
     find_decoder,
+    find_deployment,
     find_engine,
     find_shipped,
     find_stack,
@@ -61,6 +72,9 @@ TAKEN: Final[Mapping[str, tuple[str, Collection[str]]]] = {
     "passes": ("windows and traces", {"window"}),
 }
 """Option -> noun for the runs that accept it, and the kinds of file formats that contain such runs."""
+
+MOST_DOUBLED: Final = 6
+"""Maximum doublings of the number of devices that is tried if a file does not state it: 64 devices."""
 
 LACKING: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError)
 """Exceptions that show that a run does not match its file format."""
@@ -269,10 +283,33 @@ def _make_served(cells: Cells, notes: list[Finding], assumed: set[str], path: Pa
         cells["tensor_parallel"] = cells["device_count"] // (cells.get("pipeline_parallel") or 1)
         notes.append(Finding(kind="each", values={"part": "replica", "count": replicas, "batch": cells["batch"]}))
         cells |= {name: cells[name] / replicas for name in SHARED if name in cells}
-    cells["notes"] = join_conditions(notes)
-    return check_measured(
-        {name: value for name, value in cells.items() if value != ""}, known_hardware([str(cells.get("hardware", ""))])
-    )
+    known = known_hardware([cells["hardware"]])
+    row = check_measured({name: value for name, value in cells.items() if value != ""}, known)
+    if "device_count" in assumed:
+        digest = known[HardwareRef.read(row.hardware).label].digest
+        row = _take_fewest(row, read_known([digest])[digest])
+        notes[:] = [one for one in notes if one.values.get("option") != "devices"]
+        notes.append(assume("devices", row.device_count or 1))
+    return attrs.evolve(row, notes=join_conditions(notes))
+
+
+def _take_fewest(row: ServingRow, hardware: Hardware) -> ServingRow:
+    """Return a row on the fewest devices that hold one of its sequences or, if that takes several, its whole batch, as
+    `llm` chooses them; the row itself if no number holds one.
+    """
+    fitting: list[ServingRow] = []
+    for count in (2**power for power in range(MOST_DOUBLED + 1)):
+        wider = attrs.evolve(row, device_count=count, tensor_parallel=count)
+        try:
+            room = Room(deployment=find_deployment(wider, hardware))
+            most = room.sequences(row.prompt_tokens or 0.0, row.output_tokens or 0.0)
+        except (UnsupportedError, UsageError):
+            continue
+        if most >= (row.batch if fitting else 1.0):
+            fitting.append(wider)
+            if count == 1 or len(fitting) > 1 or most >= row.batch:
+                return wider
+    return fitting[0] if fitting else row
 
 
 def _find_like(cells: Cells, notes: list[Finding], *, is_stated: bool) -> None:

@@ -1,0 +1,238 @@
+"""Laws of command lines: options drawn two at a time from the command line's own tables, over all commands.
+
+A new option is drawn without a change here if it is a flag, has choices or is a number; else it needs values in
+`options.toml`. Relations compare an answer with itself and with that of the same question typed otherwise.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import random
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from joulemap.cli.app import _list_parameters
+from joulemap.cli.overview import find_commands
+from joulemap.system.errors import ExitCode
+from joulemap.system.record import frozen
+from laws.door import DECODERS, SERVERS, Doors, _of
+from laws.panel import OPERATORS, draw_chips
+
+VALUES: Final[Mapping[str, list[str]]] = tomllib.loads(Path(__file__).with_name("options.toml").read_text())
+
+HIDDEN: Final = frozenset(
+    {"--db", "--wait", "--format", "--output-file", "--quiet", "--verbose", "--help", "--help-all", "--hardware"}
+    | {"--model", "--limit", "--jobs", "--timeout", "--max-rows", "--raw", "--force", "--envelope", "--trust"}
+    | {"--retrace", "--build-memory", "--plot", "--show-sql", "--random", "--search", "--points", "--check"}
+)
+"""Options that say where or how an answer is written, and those that name files or take minutes."""
+
+BARE: Final = ("--wide", "--notes", "--details")
+"""Flags that change only what people see."""
+
+
+@frozen(kw_only=True)
+class Form:
+    """What a command needs before its options."""
+
+    models: tuple[str, ...]
+    least: int
+    most: int
+    """Minimum and maximum number of chips."""
+    given: tuple[str, ...] = ()
+    """Options without which the command refuses."""
+    chips: str = ""
+    """Option that names the chips; empty for arguments."""
+    is_served: bool = False
+
+
+NETWORKS: Final = ("resnet18", "mobilenet_v2", "mlp", "vit_b_16", "squeezenet1_0", "alexnet", "attention_head")
+
+FORMS: Final = {
+    "compare": Form(models=(*NETWORKS, *OPERATORS), least=1, most=4),
+    "recommend": Form(models=NETWORKS, least=1, most=4),
+    "sweep": Form(models=NETWORKS, least=1, most=3),
+    "pareto": Form(models=NETWORKS, least=1, most=4),
+    "cost": Form(models=NETWORKS, least=1, most=4),
+    "explain": Form(models=(*NETWORKS, *OPERATORS), least=2, most=2),
+    "flip": Form(models=NETWORKS, least=2, most=2),
+    "analyze": Form(models=(*NETWORKS, *OPERATORS), least=1, most=1),
+    "edp": Form(models=NETWORKS, least=1, most=1),
+    "utilization": Form(models=NETWORKS, least=1, most=3),
+    "fusion": Form(models=NETWORKS, least=1, most=1),
+    "sensitivity": Form(models=NETWORKS, least=1, most=1),
+    "llm": Form(models=DECODERS, least=1, most=2, is_served=True),
+    "fleet": Form(models=NETWORKS, least=1, most=3, given=("--rate=100/s", "--p99=50ms")),
+    "train": Form(
+        models=("resnet18", "mobilenet_v2", "llama-3.2-1b"), least=1, most=2, given=("--batch=8",), is_served=True
+    ),
+    "place": Form(models=NETWORKS, least=2, most=2, given=("--link=pcie4x16",), chips="--on"),
+    "explore": Form(models=NETWORKS, least=1, most=1, given=("--vary=tdp=x0.5,x1",), chips="--like"),
+    "model show": Form(models=NETWORKS, least=0, most=0),
+    "hardware list": Form(models=(), least=0, most=0),
+}
+"""Command -> what a line of it begins with."""
+
+
+@frozen
+class Line:
+    """Command line: words before the options, and the options."""
+
+    command: str
+    words: tuple[str, ...]
+    options: tuple[tuple[str, str], ...]
+
+    def spell(self, *more: str) -> tuple[str, ...]:
+        """Return the words of the line, with `more` at its end."""
+        options = (f"{name}={value}" if value else name for name, value in self.options)
+        return (*self.command.split(), *self.words, *options, *more)
+
+
+@cache
+def list_options(command: str) -> dict[str, Any]:
+    """Return option -> parameter of a command, as its help lists them."""
+    parameters = (one for one in _list_parameters(command) if one.param_type_name == "option" and not one.hidden)
+    return {max(one.opts, key=len): one for one in parameters}
+
+
+def draw_value(rng: random.Random, name: str, parameter: Any) -> str | None:
+    """Return a value for an option, empty for a flag; None for an option that is not drawn."""
+    if name in HIDDEN or parameter.type.name in ("path", "file"):
+        return None
+    if parameter.is_flag:
+        return ""
+    if name in VALUES:
+        return rng.choice(VALUES[name])
+    if choices := getattr(parameter.type, "choices", None):
+        return str(rng.choice(list(choices)))
+    if parameter.type.name in ("integer", "float", "integer range", "float range"):
+        return rng.choice(("0", "1", "2", "3", "1000"))
+    return None
+
+
+def draw_line(rng: random.Random) -> Line:
+    """Return a random command line with up to two options in addition to those that its command needs."""
+    command = rng.choice(sorted(FORMS.keys() & {*find_commands(), "model show", "hardware list"}))
+    form = FORMS[command]
+    count = rng.randint(form.least, form.most)
+    chips = rng.sample(SERVERS, count) if form.is_served else draw_chips(rng, count) if count else []
+    known = list_options(command)
+    options = [tuple(one.partition("=")[::2]) for one in form.given]
+    for name in rng.sample(sorted(known), min(len(known), rng.choice((0, 1, 2, 2, 2)))):
+        value = draw_value(rng, name, known[name])
+        if value is not None and name not in dict(options):
+            options.append((name, value))
+    options += [(form.chips, ",".join(chips))] if form.chips else []
+    words = [rng.choice(form.models)] if form.models else []
+    return Line(command, tuple(words + ([] if form.chips else chips)), tuple(options))  # type: ignore[arg-type]
+
+
+def try_pairs(doors: Doors, rng: random.Random) -> None:
+    """Ask a random command line, and check its answer or its refusal."""
+    line = draw_line(rng)
+    court, words = doors.court, line.spell()
+    code, out, messages = doors.say(*words)
+    court.same("an answer or a line", _find_fault(code, out, messages), "", _of(words))
+    other = rng.choice(sorted(FORMS))
+    foreign = sorted({*list_options(other)} - {*list_options(line.command)} - HIDDEN - {"-v", "-q", "-h"})
+    if foreign:
+        name = rng.choice(foreign)
+        value = draw_value(rng, name, list_options(other)[name])
+        asked = line.spell(f"{name}={value}" if value else name)
+        refused, _, _ = doors.say(*asked)
+        court.same("listed options", refused, int(ExitCode.USAGE), _of(asked))
+    if code:
+        doors.court.refused[f"{line.command}: {messages.strip()[:60]}"] += 1
+        return
+    asked = (*words, "--format", "json")
+    done, text, _ = doors.say(*asked)
+    answer = json.loads(text) if done == 0 else None
+    court.same("machine formats", answer is not None, True, _of(asked))
+    if not isinstance(answer, dict):
+        return
+    court.same("numbers of an answer", list(_list_odd(answer)), [], _of(asked))
+    _compare_table(doors, words, answer)
+    _compare_default(doors, line, answer, rng)
+
+
+def _find_fault(code: int, out: str, messages: str) -> str:
+    """Return what is wrong with how a command ended; empty if it answered, or refused in one line."""
+    if code in (ExitCode.INTERNAL, ExitCode.DATABASE) or "Traceback" in messages or "internal error" in messages:
+        return messages.strip()[-200:] or f"exit {code}"
+    if code and not out and messages.count("joulemap: ") != 1:  # a terminal wraps a long line
+        return f"not one line: {messages[:100]}"
+    return "" if out or messages.strip() else "silent"
+
+
+def _list_odd(value: Any, path: str = "") -> Iterator[str]:
+    """Yield the places of numbers that are not finite, of shares beyond 0 to 1, and of text that Python wrote."""
+    if isinstance(value, dict):
+        for name, one in value.items():
+            yield from _list_odd(one, f"{path}.{name}")
+    elif isinstance(value, list):
+        for one in value:
+            yield from _list_odd(one, path)
+    elif isinstance(value, float) and path.rpartition(".")[2].startswith("probability"):
+        yield from [path] if not 0.0 <= value <= 1.0 else []
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield path
+    elif isinstance(value, str) and any(word in value for word in WRITTEN):
+        yield path
+
+
+WRITTEN: Final = ("np.float", "np.int", "<object", " nan ")
+"""Text that only Python writes."""
+
+
+def _compare_table(doors: Doors, words: tuple[str, ...], answer: dict[str, Any]) -> None:
+    """Compare the rows of CSV with a table of JSON that has its columns."""
+    asked = (*words, "--format", "csv")
+    code, text, _ = doors.say(*asked)
+    rows = list(csv.DictReader(io.StringIO(text))) if code == 0 else []
+    doors.court.same("machine formats", code, 0, _of(asked))
+    tables = [one for one in answer.values() if isinstance(one, list) and one and isinstance(one[0], dict)]
+    alike = [one for one in tables if rows and len(one) == len(rows) and {*rows[0]} <= {*one[0]}]
+    if alike:
+        numbers = [[_read(row[name]) for name in row] for row in rows]
+        known = [[[one[name] for name in rows[0]] for one in table] for table in alike]
+        doors.court.same("machine formats", any(_is_same(one, numbers) for one in known), True, _of(asked))
+
+
+def _read(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _is_same(values: list[list[Any]], others: list[list[Any]]) -> bool:
+    """Return whether the numbers of two tables are equal; other cells may be written differently."""
+    return all(
+        math.isclose(one, other, rel_tol=1e-9, abs_tol=0.0)
+        for row, written in zip(values, others, strict=True)
+        for one, other in zip(row, written, strict=True)
+        if isinstance(one, int | float) and not isinstance(one, bool) and isinstance(other, float)
+    )
+
+
+def _compare_default(doors: Doors, line: Line, answer: dict[str, Any], rng: random.Random) -> None:
+    """Compare an answer with that of the same line in which the default of another option is spelled out."""
+    given = dict(line.options)
+    spelled = [
+        (name, str(one.default))
+        for name, one in list_options(line.command).items()
+        if name not in given and name not in HIDDEN and not one.is_flag
+        if isinstance(one.default, str | int | float) and str(one.default)
+    ]
+    if spelled:
+        name, value = rng.choice(spelled)
+        asked = line.spell(f"{name}={value}", "--format", "json")
+        code, text, _ = doors.say(*asked)
+        other = json.loads(text) if code == 0 else {}
+        doors.court.same("spelled default", other.get("answer"), answer.get("answer"), _of(line.spell(), asked))
