@@ -123,14 +123,14 @@ def draw_line(rng: random.Random) -> Line:
     count = rng.randint(form.least, form.most)
     chips = rng.sample(SERVERS, count) if form.is_served else draw_chips(rng, count) if count else []
     known = list_options(command)
-    options = [tuple(one.partition("=")[::2]) for one in form.given]
+    options = [(name, value) for name, _, value in (one.partition("=") for one in form.given)]
     for name in rng.sample(sorted(known), min(len(known), rng.choice((0, 1, 2, 2, 2)))):
         value = draw_value(rng, name, known[name])
         if value is not None and name not in dict(options):
             options.append((name, value))
     options += [(form.chips, ",".join(chips))] if form.chips else []
     words = [rng.choice(form.models)] if form.models else []
-    return Line(command, tuple(words + ([] if form.chips else chips)), tuple(options))  # type: ignore[arg-type]
+    return Line(command, tuple(words + ([] if form.chips else chips)), tuple(options))
 
 
 def try_pairs(doors: Doors, rng: random.Random) -> None:
@@ -180,8 +180,8 @@ def _list_odd(value: Any, path: str = "") -> Iterator[str]:
             yield from _list_odd(one, path)
     elif isinstance(value, float) and path.rpartition(".")[2].startswith("probability"):
         yield from [path] if not 0.0 <= value <= 1.0 else []
-    elif isinstance(value, float) and not math.isfinite(value):
-        yield path
+    elif isinstance(value, float):
+        yield from [] if math.isfinite(value) else [path]
     elif isinstance(value, str) and any(word in value for word in WRITTEN):
         yield path
 
