@@ -63,7 +63,7 @@ TRIALS: Final = (
     _trial("rows", _of_court(habit.try_rows), 0.02, "batch is not faster"),
     _trial("requests", habit.try_requests, 0.02, "one request", "llm and step", "quantiles"),
     _trial("spelled", habit.try_spelled, 0.02, "spelled default"),
-    _trial("ports", habit.try_ports, 0.01, "port"),
+    _trial("ports", habit.try_ports, 0.02, "port", "slot of both ends"),
     _trial("adapters", habit.try_adapters, 0.02, "ZeRO", "shards"),
     _trial("unbatched", habit.try_unbatched, 0.01, "a sample"),
     _trial("words", habit.try_words, 0.02, "advice runs", "short errors", "quick errors", "no control codes"),

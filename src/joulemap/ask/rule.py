@@ -24,6 +24,7 @@ from joulemap.ask.finding import RULES, Finding, Rule, rule
 from joulemap.ask.scope import Scope
 from joulemap.ask.setting import SETTINGS
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.host import is_part
 from joulemap.domain.metric import METRIC
 from joulemap.domain.table import Column, group
 from joulemap.generated.model import Caveat as StoredCaveat, ModelCaveat
@@ -287,10 +288,13 @@ def changed(scope: Scope) -> Iterator[Finding]:
 
 @rule
 def hosted(scope: Scope) -> Iterator[Finding]:
-    """Find runs that include a named host."""
+    """Find runs that include a named host, and its slot if that is assumed, because the host states no ports."""
+    stated = {host.entry.id: host.entry.ports for host in scope.selection.hosts.values()}
     for run_id, one in scope.outlines.items():
         if one.host:
-            yield Finding(kind="hosted", run_id=run_id, values={"host": HardwareRef.read(one.host).label})
+            host = HardwareRef.read(one.host).label
+            slot = None if stated.get(host, True) or is_part(one.needs_host) else one.needs_host or None
+            yield Finding(kind="hosted", run_id=run_id, values={"host": host, "slot": slot})
 
 
 @rule

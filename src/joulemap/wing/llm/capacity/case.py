@@ -297,8 +297,7 @@ def count_node(target: Hardware) -> int:
         for link in target.links
         if link.connects == "device" and link.topology in ("switch", "mesh") and link.domain_size is not None
     ]
-    others = [link for link in target.links if link.connects == "device" or link.name == "pcie"]
-    return max([*joined, HOST_DEVICES if others else 1])
+    return max([*joined, HOST_DEVICES if target.peer_links else 1])
 
 
 def describe_shortage(case: Case) -> str:
