@@ -41,7 +41,7 @@ resting_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power b
 pue_ratio = { type = "DOUBLE", meaning = "power usage effectiveness; 1 outside data centres" }
 total_purchase_usd = { type = "DOUBLE", null = true, unit = "USD", meaning = "purchase price of one chip with its host: price_purchase_usd * (1 + host_share_ratio)" }
 host_share_ratio = { type = "DOUBLE", null = true, meaning = "host as a share of the price and electricity of a bought chip, of the price alone where the energy contains a host; the price of a named host, null where it is unknown; 0 for a CPU, a board or a whole computer, and where energies leave out the host" }
-host_energy_share_ratio = { type = "DOUBLE", null = true, meaning = "host_share_ratio as far as it applies to electricity: 0 where the energy contains a host, as at the boundary system" }
+host_energy_share_ratio = { type = "DOUBLE", meaning = "host_share_ratio as far as it applies to electricity: 0 where the energy contains a host, as at the boundary system" }
 assumed_host = { type = "VARCHAR", meaning = "computer whose static power counts as the host of a USB or M.2 chip, or rest of the module or SoC of a part; empty where the host is a share, none, or in the energy" }
 module_power_w = { type = "DOUBLE", unit = "W", meaning = "static power of the rest of the module or SoC that a chip is a part of; 0 for other chips, and where the energy contains that power" }
 busy_fraction = { type = "DOUBLE", null = true, meaning = "share of the time in which the chip works: rate_per_s over throughput_per_s, at most 1; 1 at full speed" }
