@@ -23,6 +23,7 @@ from joulemap.ask.fact import Caveat, Choice, Quantity, Refusal, Value
 from joulemap.ask.finding import RULES, Finding, Rule, rule
 from joulemap.ask.scope import Scope
 from joulemap.ask.setting import SETTINGS
+from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import is_part
 from joulemap.domain.metric import METRIC
@@ -276,6 +277,17 @@ def meant(scope: Scope) -> Iterator[Finding]:
         yield Finding(kind="meant", values={"name": name, "hardware": hardware, "others": ()})
     for name, (hardware, *others) in scope.selection.abbreviations.items():
         yield Finding(kind="meant", values={"name": name, "hardware": hardware, "others": tuple(others)})
+
+
+@rule
+def default_mode(scope: Scope) -> Iterator[Finding]:
+    """Find hardware with several named power modes that runs in the one that is its default."""
+    known = {entry.id: entry for entry, mode in scope.selection.pairs if mode == DEFAULT_MODE and entry.default_names}
+    for run_id, one in scope.outlines.items():
+        if (entry := known.get(one.configured_hardware)) is not None:
+            others = tuple(name for name in entry.power_modes if name not in entry.default_names)
+            values: dict[str, Value] = {"mode": entry.default_names[0], "others": others}
+            yield Finding(kind="default_mode", run_id=run_id, values=values | {"cap": Quantity(entry.caps_w[0], "W")})
 
 
 @rule

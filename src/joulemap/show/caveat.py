@@ -82,6 +82,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "gained": Template("only the new version runs on {chips}"),
     "given": Template("the price of {chips} is given, and taken as exact"),
     "host": Template("the energy of {chips} excludes a host ([about +{host_ratio:set %}; ]`--host` adds one)"),
+    "default_mode": Template("{chips} runs in its power mode {mode}, at most {cap}; others: {others:list}"),
     "hosted": Template(
         "energy and power of {chips} include the host {host}[, which is assumed to have a {slot} for them]"
     ),

@@ -277,10 +277,8 @@ def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEnt
         rate, known_rate = machine.memory.bytes_per_s, _describe(entry).memory_bandwidth.value
         if machine.memory.source == "--memory" and rate is not None and rate > FASTER * known_rate:
             notes.append(FASTER_MEMORY(label=entry.id, rate=rate, known=known_rate, ratio=rate / known_rate))
-        sockets, rest = divmod(cpu.core_count, entry.core_count) if entry.core_count else (1, 0)
-        # a machine of Apple has one processor; where its fast cores are half of all, only these are counted
-        if sockets > 1 and not rest and entry.vendor != APPLE:
-            notes.append(SOCKETS(label=entry.id, count=sockets))
+        if cpu.socket_count > 1:
+            notes.append(SOCKETS(label=entry.id, count=cpu.socket_count))
         elif cpu.is_virtual and 0 < cpu.core_count < entry.core_count:
             notes.append(CORES(label=entry.id, count=cpu.core_count, whole=entry.core_count))
         return device
@@ -364,9 +362,12 @@ def _adapt_entry(
         capacity = reported / find_memory_share(find_engine(ENGINE), hardware.memory_type)
     elif reported and entry.vendor == AMD and card is not None and card.memory_bytes:
         capacity = _add_firmware_memory(hardware, reported, card.memory_bytes)
+    bus = hardware.memory_bus_width
     if cpu is not None and memory.configuration is not None:
-        bus = hardware.memory_bus_width
         memory.configuration.check_fit(entry.id, hardware.memory_type, bus.value if bus else None)
+    if bus is not None and memory.width_bits:  # modules whose slots no pattern knows are not channels of their own
+        widest = round(bus.value) * (1 if cpu is None else cpu.socket_count)
+        memory = attrs.evolve(memory, width_bits=min(memory.width_bits, widest))
     rate = memory.bytes_per_s if shares else None
     changes: list[tuple[str, str]] = []
     own_capacity, own_rate = hardware.memory_capacity.value, hardware.memory_bandwidth.value

@@ -254,6 +254,7 @@ def _convert_row(model: str, row: ServedRow, label: str, asked: Asked, count: in
         output_token_half_width=row.output_token_half_width,
         usd_per_million=asked.price(row.output_token_j),
         memory_fraction=row.memory_fraction,
+        setting=row.setting,
         reason="",
     )
 
@@ -278,6 +279,7 @@ def _refuse(model: str, question: Question, case: Case, label: str) -> ServedHer
             "label": label,
             "fits": FITS_NOT,
             "memory_fraction": _fill_memory(case, used),
+            "setting": "",
             "reason": case.bare_reason,
         }
     )
@@ -319,6 +321,7 @@ def _price(
             output_token_half_width=energy,
             usd_per_million=asked.price(joules),
             memory_fraction=_fill_memory(case, used),
+            setting=room.setting,
             reason="",
         )
 
@@ -381,6 +384,7 @@ def _divide(
                 output_token_half_width=_widest(one for _, one in both),
                 usd_per_million=asked.price(best.output_token_j),
                 memory_fraction=_fill_memory(small, best.device_bytes),
+                setting="",
                 reason="",
             )
 

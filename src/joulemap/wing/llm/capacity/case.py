@@ -319,8 +319,9 @@ def _state_shortage(case: Case, fitting: str) -> str:
     if needed <= room.usable:
         return BUSY(case, engine=case.question.stack.label, most=case.most)
     if room.weights > room.usable:
-        return WEIGHTS(case, needed=room.weights, capacity=room.usable, fitting=fitting)
-    return SHORTAGE(case, lacking=needed - room.usable, capacity=room.usable, fitting=fitting)
+        needed = room.weights + room.limit - room.usable
+        return WEIGHTS(case, needed=needed, capacity=room.limit, fitting=fitting)
+    return SHORTAGE(case, lacking=needed - room.usable, capacity=room.limit, fitting=fitting)
 
 
 def _find_stages(case: Case) -> str:
