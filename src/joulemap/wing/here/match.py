@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.catalog import find_system, find_usable
 from joulemap.catalog.family import Member, list_members
-from joulemap.catalog.memory import OWN_MEMORY, find_reserve, find_share
+from joulemap.catalog.memory import OWN_MEMORY, find_share
 from joulemap.domain import DEFAULT_MODE, Cpu, HardwareEntry, HardwareRef, find_alike
 from joulemap.domain.catalogue import describe_like
 from joulemap.domain.hardware_ref import name_variant
@@ -414,8 +414,7 @@ def _adapt_entry(
 
 
 def _find_reserve_bytes(hardware: Hardware, capacity_bytes: float) -> float:
-    reserve = find_reserve(hardware, capacity_bytes)
-    return 0.0 if reserve is None else reserve.value
+    return capacity_bytes - find_usable(hardware, capacity_bytes, is_set=True)
 
 
 def _add_firmware_memory(hardware: Hardware, capacity_bytes: float, own_bytes: float) -> float:
@@ -423,11 +422,12 @@ def _add_firmware_memory(hardware: Hardware, capacity_bytes: float, own_bytes: f
 
     It never exceeds what the system leaves of the machine's memory.
     """
-    reserve, share = find_reserve(hardware, capacity_bytes), find_share(hardware, capacity_bytes)
-    if reserve is None or share is None:
+    share = find_share(hardware, capacity_bytes)
+    if share is None:
         return capacity_bytes
-    usable = min(capacity_bytes - reserve.value, own_bytes + capacity_bytes * share.value)
-    return max(usable / share.value, usable + reserve.value)
+    reserve = _find_reserve_bytes(hardware, capacity_bytes)
+    usable = min(capacity_bytes - reserve, own_bytes + capacity_bytes * share.value)
+    return max(usable / share.value, usable + reserve)
 
 
 def _find_mode(entry: HardwareEntry, hardware: Hardware, card: Graphics | None, cpu: Cpu | None) -> tuple[str, float]:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.catalog import describe_setting, find_system, find_usable
+from joulemap.catalog import find_system, find_usable
+from joulemap.catalog.memory import describe_setting
 from joulemap.physics import GGUF_METHOD, PRECISION_BYTES, Hardware, carried_precision, read_weight_format
 from joulemap.physics.record.weight import find_weight_format
 from joulemap.system import frozen
