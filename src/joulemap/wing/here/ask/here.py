@@ -228,7 +228,7 @@ def _list_checks(
         best = choose_row(served if model else [row for row in served if row.model == SMALL])
         if best is None and served:
             return
-        device = (best is not None and find_device(best, usable, usable)) or usable[0]
+        device = (best is not None and find_device(best, usable)) or usable[0]
         yield from list_served_checks(model or SMALL, device, asked, best, system)
         return
     labels = {one.label: one for one in reversed(usable)}

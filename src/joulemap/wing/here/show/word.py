@@ -52,4 +52,5 @@ VERIFY_OWN: Final = Template(
 SPLIT: Final = Template("{layers} of {layer_count} layers")
 SPLIT_EXPERTS: Final = Template("experts of {layers} of {layer_count} layers")
 SPLIT_LABEL: Final = Template("{device} + {host}")
+JOINED: Final = " + "
 SEVERAL_LABEL: Final = Template("{count} x {device}")
