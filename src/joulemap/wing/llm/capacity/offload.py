@@ -53,7 +53,7 @@ class Division:
     """Results of dividing a model's layers between a GPU and a processor, at several numbers of layers."""
 
     device: str
-    """Catalogue id of the GPU."""
+    """Catalogue ids of the GPUs."""
     host: str
     """Catalogue id of the processor."""
     precision: str
@@ -77,8 +77,8 @@ EXPERTS: Final = "Experts of layers"
 
 
 def divide_layers(box: BoxHardware, question: Question) -> Division:
-    """Return the divisions of a model between a box's GPU with the fastest memory and its processor, or another GPU of
-    the vendor if that is faster, at each batch size.
+    """Return the divisions of a model over the set of a box's GPUs of a vendor, with its processor or without, that is
+    the fastest, at each batch size.
 
     Raise UsageError for a box without a GPU or such a partner, UnsupportedError if no division fits.
     """
@@ -86,16 +86,19 @@ def divide_layers(box: BoxHardware, question: Question) -> Division:
     bound = bind_devices(box, use_calibration(settings.calibration), "default", settings.boundary).apply(box)
     chips = [(device.name, chip) for (_, device), chip in zip(bound.box, bound.devices, strict=True)]
     others = [one for one in chips if one[1].architecture == "gpu"]
+    others = sorted(others, key=lambda one: -one[1].memory_bandwidth.value)
+    cards = [one for one in others if one[1].vendor == others[0][1].vendor]  # one back end runs on all
     hosts = [one for one in chips if one[1].architecture == "cpu"][:1]
-    if others:
-        device, *rest = sorted(others, key=lambda one: -one[1].memory_bandwidth.value)
-        hosts += [one for one in rest if one[1].vendor == device[1].vendor][:1]  # one back end runs on both
-    if not others or not hosts:
+    sets = [(count, last) for count in range(1, len(cards) + 1) for last in (*cards[count : count + 1], *hosts)]
+    if not sets:
         have = ", ".join(dict.fromkeys(one.id for one in box.devices))
         raise UsageError(
             f"layers are divided between a GPU and a CPU or another GPU of its vendor, but {box.id} has {have}"
         )
-    divisions = [divide_between([device[1]], host[1], _find_way(bound, device[0], host), question) for host in hosts]
+    divisions = [
+        divide_between([chip for _, chip in cards[:count]], last[1], _find_way(bound, cards[0][0], last), question)
+        for count, last in sets
+    ]
     division = min(divisions, key=lambda one: one.between_s)
     if division.between_s == math.inf:
         raise UnsupportedError(f"no division of {question.decoder.name} fits {box.id}: {division.rows[-1].refusal}")
@@ -118,7 +121,7 @@ def divide_between(devices: Sequence[Hardware], host: Hardware, way: Way, questi
     batches = question.asked.batch or SERVED.batch
     divisions = (
         Division(
-            device=devices[0].id,
+            device=" + ".join(one.id for one in devices),
             host=host.id,
             precision=name,
             part=part,
@@ -135,7 +138,7 @@ def _find_way(box: BoxHardware, device: str, processor: tuple[str, Hardware]) ->
     precision = next(iter(box.peaks))
     members = box.list_members(Configuration(hardware=box.id, precision=precision, runtime="engine", batch=1))
     names = [one.device.name for one in members]
-    hops = find_ways(box.box, members).get((names.index(device), names.index(host)))
+    hops = find_ways(box.box, members).get((names.index(device), len(names) - 1 - names[::-1].index(host)))
     if hops is None:
         raise UsageError(f"{box.id}: no link joins {device} to {host}")
     memories = {one.device.memory for one in members if one.device.name in (device, host)}
