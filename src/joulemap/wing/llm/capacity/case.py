@@ -320,8 +320,9 @@ def _state_shortage(case: Case, fitting: str) -> str:
         return BUSY(case, engine=case.question.stack.label, most=case.most)
     if room.weights > room.usable:
         needed = room.weights + room.limit - room.usable
-        return WEIGHTS(case, needed=needed, capacity=room.limit, fitting=fitting)
-    return SHORTAGE(case, lacking=needed - room.usable, capacity=room.limit, fitting=fitting)
+        return WEIGHTS(case, needed=needed, capacity=room.limit, setting=room.setting, fitting=fitting)
+    lacking = needed - room.usable
+    return SHORTAGE(case, lacking=lacking, capacity=room.limit, setting=room.setting, fitting=fitting)
 
 
 def _find_stages(case: Case) -> str:

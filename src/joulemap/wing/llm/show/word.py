@@ -21,10 +21,11 @@ NO_METHOD: Final = Template(
 )
 BUSY: Final = Template("{engine} runs at most {most:n sequence} at once, not the batch of {batch}")
 SHORTAGE: Final = Template(
-    "needs {lacking:B} more than its usable {capacity:B} for batch {batch}[ ({fitting} would fit)]"
+    "needs {lacking:B} more than its usable {capacity:B}[ with {setting}] for batch {batch}[ ({fitting} would fit)]"
 )
 WEIGHTS: Final = Template(
-    "needs {needed:B} for weights and the engine, but has {capacity:B} usable[ ({fitting} would fit at batch {batch})]"
+    "needs {needed:B} for weights and the engine, but has {capacity:B} usable[ with {setting}]"
+    "[ ({fitting} would fit at batch {batch})]"
 )
 MEMORY_LACKS: Final = Template("the {memory} lacks {lacking:B}")
 DIVIDED: Final = Template("{error}[ ({fitting} would fit)]")
