@@ -238,6 +238,7 @@ def _convert_row(model: str, row: ServedRow, label: str, asked: Asked) -> Served
         usd_per_million=asked.price(row.output_token_j),
         memory_fraction=row.memory_fraction,
         options="",
+        cards="",
         setting=row.setting,
         reason="",
     )
@@ -264,6 +265,7 @@ def _refuse(model: str, question: Question, case: Case, label: str) -> ServedHer
             "fits": FITS_NOT,
             "memory_fraction": _fill_memory(case, used),
             "options": "",
+            "cards": "",
             "setting": "",
             "reason": case.bare_reason,
         }
@@ -307,6 +309,7 @@ def _price(
             usd_per_million=asked.price(joules),
             memory_fraction=_fill_memory(case, used),
             options="",
+            cards="",
             setting=room.setting,
             reason="",
         )
@@ -412,6 +415,7 @@ def _split(
         options=name_options(
             devices, [(_label(devices, one.hardware), n) for one, n in zip(used, counts, strict=True)]
         ),
+        cards=label if is_host else "",
         setting="",
         reason="",
     )
