@@ -1091,7 +1091,7 @@ CREATE TABLE internal.hardware_link (
     link_index INTEGER NOT NULL CHECK (link_index >= 0),
     link VARCHAR NOT NULL,
     generation VARCHAR NOT NULL,
-    connects VARCHAR NOT NULL CHECK (connects IN ('device', 'host')),
+    connects VARCHAR NOT NULL CHECK (connects IN ('device', 'host', 'guest')),
     topology VARCHAR NOT NULL
 );
 COMMENT ON TABLE internal.hardware_link IS 'Links to other devices and to the host; their numbers are hardware_fact link.NAME.bandwidth, .link_count ...';
@@ -1099,8 +1099,8 @@ COMMENT ON COLUMN internal.hardware_link.hardware_digest IS 'hardware_version';
 COMMENT ON COLUMN internal.hardware_link.link_index IS 'Order in the description';
 COMMENT ON COLUMN internal.hardware_link.link IS 'Name, e.g. nvlink';
 COMMENT ON COLUMN internal.hardware_link.generation IS 'Generation as its vendor or standard counts; empty if there is only one';
-COMMENT ON COLUMN internal.hardware_link.connects IS 'device (others of the same kind) or host (the attached processor)';
-COMMENT ON COLUMN internal.hardware_link.topology IS 'Topology: pair, mesh, ring, torus_2d, torus_3d or switch; empty for a host or if unknown';
+COMMENT ON COLUMN internal.hardware_link.connects IS 'device (others of the same kind), host (the attached processor) or guest (a port of a processor)';
+COMMENT ON COLUMN internal.hardware_link.topology IS 'Topology: pair, bridge (sold apart), mesh, ring, torus_2d, torus_3d or switch; empty for a host or if unknown';
 
 CREATE TABLE internal.hardware_load (
     hardware_digest VARCHAR NOT NULL,

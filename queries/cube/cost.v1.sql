@@ -40,7 +40,7 @@ idle_quantity = { type = "VARCHAR", meaning = "origin of idle_power_w: idle_powe
 resting_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power between requests while a model is loaded: loaded_power, assumed equal to static_power where it was not measured" }
 pue_ratio = { type = "DOUBLE", meaning = "power usage effectiveness; 1 outside data centres" }
 total_purchase_usd = { type = "DOUBLE", null = true, unit = "USD", meaning = "purchase price of one chip with its host: price_purchase_usd * (1 + host_share_ratio)" }
-host_share_ratio = { type = "DOUBLE", meaning = "host as a share of the price and electricity of a bought chip, of the price alone where the energy contains a host; the price of a named host where it is known; 0 for a CPU, a board or a whole computer, and where energies leave out the host" }
+host_share_ratio = { type = "DOUBLE", null = true, meaning = "host as a share of the price and electricity of a bought chip, of the price alone where the energy contains a host; the price of a named host, null where it is unknown; 0 for a CPU, a board or a whole computer, and where energies leave out the host" }
 host_energy_share_ratio = { type = "DOUBLE", meaning = "host_share_ratio as far as it applies to electricity: 0 where the energy contains a host, as at the boundary system" }
 assumed_host = { type = "VARCHAR", meaning = "computer whose static power counts as the host of a USB or M.2 chip, or rest of the module or SoC of a part; empty where the host is a share, none, or in the energy" }
 module_power_w = { type = "DOUBLE", unit = "W", meaning = "static power of the rest of the module or SoC that a chip is a part of; 0 for other chips, and where the energy contains that power" }
@@ -166,26 +166,26 @@ powered AS MATERIALIZED (
     ) AS a
     -- `is_host` (domain/host.py): hardware that is a host itself has the share in its record, else none. A share in a
     -- record refers to the price there. What leaves out the host's energy leaves out its price. A named host costs its
-    -- own price, with the share of its own record, instead of an assumed share.
+    -- own price, with the share of its own record, or an unknown one; never an assumed share.
     CROSS JOIN LATERAL (
         SELECT
-            coalesce(
-                CASE WHEN v.boundary = 'chip' OR v.host = 'none' THEN 0e0 END,
-                CASE
-                    WHEN $host_share < 0e0 AND v.needs_host <> '' AND NOT v.is_part
-                        THEN coalesce(
-                            list_extract(
-                                CAST($price_usd AS DOUBLE[]), list_position(CAST($price_of AS VARCHAR[]), v.host || ':bought')
-                            ),
-                            gf.price_purchase_usd
-                        ) * (1e0 + coalesce(gf.host_share_ratio, 0e0)) / buy.usd
-                END,
-                f.host_share_ratio * coalesce(f.price_purchase_usd / buy.usd, 1e0),
-                CASE
-                    WHEN (v.needs_host = '' OR v.is_part) AND (r.architecture = 'cpu' OR NOT list_contains(r.deployment, 'datacenter')) THEN 0e0
-                    ELSE a.host_share
-                END
-            ) AS host_share
+            CASE
+                WHEN v.boundary = 'chip' OR v.host = 'none' THEN 0e0
+                WHEN $host_share < 0e0 AND v.needs_host <> '' AND NOT v.is_part AND v.host <> ''
+                    THEN coalesce(
+                        list_extract(
+                            CAST($price_usd AS DOUBLE[]), list_position(CAST($price_of AS VARCHAR[]), v.host || ':bought')
+                        ),
+                        gf.price_purchase_usd
+                    ) * (1e0 + coalesce(gf.host_share_ratio, 0e0)) / buy.usd
+                ELSE coalesce(
+                    f.host_share_ratio * coalesce(f.price_purchase_usd / buy.usd, 1e0),
+                    CASE
+                        WHEN (v.needs_host = '' OR v.is_part) AND (r.architecture = 'cpu' OR NOT list_contains(r.deployment, 'datacenter')) THEN 0e0
+                        ELSE a.host_share
+                    END
+                )
+            END AS host_share
     ) AS h
 ),
 asked AS (SELECT CASE WHEN $pay = '' THEN 'rented' ELSE $pay END AS pay)

@@ -8,7 +8,7 @@ hardware = { type = "VARCHAR", meaning = "catalogue id" }
 link_index = { type = "INTEGER", meaning = "order in the description" }
 link = { type = "VARCHAR", meaning = "interconnect: nvlink, pcie, ici ..." }
 generation = { type = "VARCHAR", meaning = "generation as the vendor or standard counts; empty where there is only one" }
-connects = { type = "VARCHAR", meaning = "device (others of its kind) or host" }
+connects = { type = "VARCHAR", meaning = "device (others of its kind), host, or guest (a port for other devices)" }
 topology = { type = "VARCHAR", meaning = "topology between devices; empty for a host or where unknown" }
 link_count = { type = "INTEGER", meaning = "links of the device, to one peer or to several" }
 lane_count = { type = "INTEGER", null = true, meaning = "lanes of one link, in one direction; null without lanes" }

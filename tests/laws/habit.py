@@ -15,6 +15,8 @@ from torch.utils.flop_counter import FlopCounterMode
 import joulemap
 from joulemap.bundle.workload import open_zoo
 from joulemap.catalog.digest import ZOO
+from joulemap.domain.catalogue import MICROCONTROLLER_W
+from joulemap.domain.host import fits_ports
 from joulemap.physics.record.configuration import FLOPS_PER_MAC
 from joulemap.prediction import find_chip as find_named
 from joulemap.trace.formula.pooling import CANDIDATES, PAIR
@@ -124,17 +126,30 @@ def _read_served(answer: dict[str, Any] | None) -> list[tuple[float, float]]:
 
 
 def try_ports(doors: Doors, rng: random.Random) -> None:
-    """Compare a stick on hosts with a slower and a faster port."""
-    model, stick = rng.choice(("mobilenet_v2", "resnet50", "efficientnet_b0", "resnet18")), "coral_edge_tpu"
-    slow, fast = (
-        ("compare", model, stick, "--precision", "int8", "--host", host)
-        for host in (rng.choice(("raspberry_pi_3b", "raspberry_pi_zero_2_w")), "raspberry_pi_4b")
-    )
-    found = [doors.ask(*one) for one in (slow, fast)]
+    """Compare cards and sticks on random hosts: a slot is on both ends, and a narrower link is never faster."""
+    court, model = doors.court, rng.choice(("mobilenet_v2", "resnet50", "efficientnet_b0", "swin_t"))
+    guest, links = rng.choice(
+        (("coral_edge_tpu", "pcie1x1"), ("hailo_8", "pcie2x1"), ("hailo_8l", "pcie3x2"), ("intel_ncs2", "usb2"),
+         ("axelera_metis_m2", "pcie1x2"), ("l4", "pcie3x4"))
+    )  # fmt: skip
+    host = rng.choice([name for name in list_chips() if find_chip(name).architecture == "cpu"])
+    words = ("compare", model, guest, "--precision", "fp16" if guest == "intel_ncs2" else "int8", "--host", host)
+    found = [doors.ask(*words), doors.ask(*words, "--link", links)]
+    asked = (Question(words=words), Question(words=(*words, "--link", links)))
+    is_joined = fits_ports(find_chip(guest).needs_host, find_chip(host).ports)
+    if find_chip(host).ports or find_chip(host).tdp.value < MICROCONTROLLER_W:
+        court.same("slot of both ends", all(one is not None for one in found), is_joined, asked)
     if all(found):
-        seconds = [one["rows"][0]["latency_s"] for one in found if one]
-        asked = (Question(words=fast), Question(words=slow))
-        doors.court.compare("port", seconds[1] * (1.0 + 1e-6), seconds[0], asked)
+        first, second = (one["rows"][0]["latency_s"] for one in found if one)
+        court.compare("port", first, second, asked)
+    chip, devices = rng.choice(("rtx_3090", "a40", "l4")), rng.choice(("2", "4"))
+    base = ("llm", rng.choice(DECODERS[:3]), chip, "--devices", devices, "--batch", "1,16", "--link")
+    ways = ("pcie3x4", "pcie4x16", *(("nvlink",) if devices == "2" and chip != "l4" else ()))
+    rows = [_read_served(doors.ask(*base, way)) for way in ways]
+    for slow, fast, way in zip(rows, rows[1:], ways[1:], strict=False):
+        if slow and fast:
+            first, second = ([one for one, _ in each] for each in (fast, slow))
+            court.compare("port", first, second, (Question(words=(*base, way)),))
 
 
 def try_adapters(doors: Doors, rng: random.Random) -> None:

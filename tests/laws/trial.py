@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from joulemap.system.record import frozen
-from laws import alone, door, habit, ordered, pair
+from laws import alone, door, habit, machine, ordered, pair
 from laws.court import Court
 from laws.door import Doors
 from laws.question import Question
@@ -63,7 +63,10 @@ TRIALS: Final = (
     _trial("rows", _of_court(habit.try_rows), 0.02, "batch is not faster"),
     _trial("requests", habit.try_requests, 0.02, "one request", "llm and step", "quantiles"),
     _trial("spelled", habit.try_spelled, 0.02, "spelled default"),
-    _trial("ports", habit.try_ports, 0.01, "port"),
+    _trial("ports", habit.try_ports, 0.02, "port", "slot of both ends"),
+    _trial("sets", machine.try_sets, 0.03, "one more device", "no idle device", "channels"),
+    _trial("memories", machine.try_memories, 0.01, "usable memory"),
+    _trial("hosts", machine.try_hosts, 0.01, "price of a system"),
     _trial("adapters", habit.try_adapters, 0.02, "ZeRO", "shards"),
     _trial("unbatched", habit.try_unbatched, 0.01, "a sample"),
     _trial("words", habit.try_words, 0.02, "advice runs", "short errors", "quick errors", "no control codes"),

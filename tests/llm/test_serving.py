@@ -736,7 +736,15 @@ def test_an_engine_multiplies_fp4_where_it_has_the_kernels(
     decoder = attrs.evolve(known_decoder("llama-3-8b"), published=published)
     assert decoder.choose_precision(hardware, stack) == (precision, weights)
     row = ServingRow(source="us", hardware=chip, model="m", scope="decode_step", weight_precision=weights)
-    assert choose_precisions(row, hardware, stack, published)[0] == precision
+    for named in ("", "fp4", "nvfp4", "mxfp4"):  # tables name activations by the weights
+        told = attrs.evolve(row, activation_precision=named)
+        assert choose_precisions(told, hardware, stack, published)[0] == precision
+    for named in ("fp8", "mxfp8", "16"):
+        told = attrs.evolve(row, activation_precision=named)
+        takes = "fp8" if named.endswith("fp8") and "fp8" in hardware.peaks else "bf16"
+        assert choose_precisions(told, hardware, stack)[0] == takes
+    with pytest.raises(UsageError):
+        choose_precisions(attrs.evolve(row, activation_precision="fp9"), hardware, stack, published)
 
 
 def test_nvidias_engine_keeps_the_cache_of_narrow_checkpoints_in_fp8() -> None:

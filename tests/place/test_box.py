@@ -243,7 +243,7 @@ def test_layers_are_divided_as_the_times_of_either_side_say() -> None:
         return Deployment(workloads=workloads, hardware=chip, stack=engine, precision="bf16")
 
     way = Way(latency_s=1e-6, s_per_byte=1e-9, j_per_byte=1e-11)
-    whole = Offload.of(deploy("rtx_4090"), deploy("epyc_9654"), way)
+    whole = Offload.of([deploy("rtx_4090")], deploy("epyc_9654"), way)
     step = Passes.of([1.0], context=512.0)
     device, host = (float(one.price(step).seconds[0]) for one in (whole.device, whole.host))
     assert_close(float(whole.price(step).seconds[0]), device)
@@ -273,7 +273,7 @@ def test_the_experts_alone_may_be_divided() -> None:
     chips = ("rtx_4090", "epyc_9654")
     step = Passes.of([1.0], context=512.0)
     way = Way(latency_s=1e-6, s_per_byte=1e-9, j_per_byte=1e-11)
-    whole = Offload.of(deploy(chips[0]), deploy(chips[1]), way).keeping_experts_apart()
+    whole = Offload.of([deploy(chips[0])], deploy(chips[1]), way).keeping_experts_apart()
     all_s, bare_s = (
         [float(deploy(name, is_whole=is_whole).price(step).seconds[0]) for name in chips] for is_whole in (True, False)
     )

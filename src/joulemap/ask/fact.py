@@ -19,6 +19,9 @@ BUDGET: Final = "budget"
 BOUNDARY: Final = "boundary"
 """Code of hardware whose energy at the requested boundary is unknown."""
 
+PORT: Final = "port"
+"""Code of hardware that does not fit the requested host."""
+
 CALIBRATION: Final = "calibration"
 """Code of hardware whose calibration does not fit."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from joulemap.ask.fact import BOUNDARY, BUDGET, CALIBRATION, Quantity, Refusal
+from joulemap.ask.fact import BOUNDARY, BUDGET, CALIBRATION, PORT, Quantity, Refusal
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.table import group
 from joulemap.plan.selection import Selection
@@ -21,7 +21,7 @@ def find_refused(outlines: Mapping[int, Outline], unavailable: Collection[str]) 
 
 
 def find_left_out(selection: Selection, unavailable: Collection[str]) -> Iterator[Refusal]:
-    """Yield the hardware that the power budget, the boundary or its calibration excludes, each with its reason."""
+    """Yield the hardware that budget, boundary, host or calibration excludes, each with its reason."""
     for name, excess in selection.left_out.items():
         label = HardwareRef.read(name).label
         yield Refusal(
@@ -37,7 +37,7 @@ def find_left_out(selection: Selection, unavailable: Collection[str]) -> Iterato
             is_available=label not in unavailable,
         )
     unplugged = {} if selection.fallback_boundary else selection.unplugged
-    excluded = [(BOUNDARY, unplugged), (CALIBRATION, selection.miscalibrated)]
+    excluded = [(BOUNDARY, unplugged), (PORT, selection.portless), (CALIBRATION, selection.miscalibrated)]
     for code, name, reason in [(code, *one) for code, reasons in excluded for one in reasons.items()]:
         yield Refusal(
             runs=(),

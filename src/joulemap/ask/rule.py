@@ -23,7 +23,9 @@ from joulemap.ask.fact import Caveat, Choice, Quantity, Refusal, Value
 from joulemap.ask.finding import RULES, Finding, Rule, rule
 from joulemap.ask.scope import Scope
 from joulemap.ask.setting import SETTINGS
+from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.host import is_part
 from joulemap.domain.metric import METRIC
 from joulemap.domain.table import Column, group
 from joulemap.generated.model import Caveat as StoredCaveat, ModelCaveat
@@ -278,6 +280,17 @@ def meant(scope: Scope) -> Iterator[Finding]:
 
 
 @rule
+def default_mode(scope: Scope) -> Iterator[Finding]:
+    """Find hardware with several named power modes that runs in the one that is its default."""
+    known = {entry.id: entry for entry, mode in scope.selection.pairs if mode == DEFAULT_MODE and entry.default_names}
+    for run_id, one in scope.outlines.items():
+        if (entry := known.get(one.configured_hardware)) is not None:
+            others = tuple(name for name in entry.power_modes if name not in entry.default_names)
+            values: dict[str, Value] = {"mode": entry.default_names[0], "others": others}
+            yield Finding(kind="default_mode", run_id=run_id, values=values | {"cap": Quantity(entry.caps_w[0], "W")})
+
+
+@rule
 def changed(scope: Scope) -> Iterator[Finding]:
     """Find numbers of hardware that the question changes."""
     for run_id, one in scope.outlines.items():
@@ -287,10 +300,13 @@ def changed(scope: Scope) -> Iterator[Finding]:
 
 @rule
 def hosted(scope: Scope) -> Iterator[Finding]:
-    """Find runs that include a named host."""
+    """Find runs that include a named host, and its slot if that is assumed, because the host states no ports."""
+    stated = {host.entry.id: host.entry.ports for host in scope.selection.hosts.values()}
     for run_id, one in scope.outlines.items():
         if one.host:
-            yield Finding(kind="hosted", run_id=run_id, values={"host": HardwareRef.read(one.host).label})
+            host = HardwareRef.read(one.host).label
+            slot = None if stated.get(host, True) or is_part(one.needs_host) else one.needs_host or None
+            yield Finding(kind="hosted", run_id=run_id, values={"host": host, "slot": slot})
 
 
 @rule

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from joulemap.catalog.default import complete_geometry, complete_levels, complete_quantities
 from joulemap.catalog.digest import DATA
-from joulemap.catalog.link import find_link_default, read_links
+from joulemap.catalog.link import LANE_RATES, find_link_default, find_ports, read_links
 from joulemap.catalog.parser import read_file
 from joulemap.catalog.reference import resolve_reference
 from joulemap.catalog.schema import (
@@ -106,15 +106,6 @@ LEAST_DRAM_BYTES: Final = 8e6
 (recalled).
 """
 
-LANE_RATES: Final[Mapping[str, Mapping[str, float]]] = {
-    "pcie": {"1": 0.25e9, "2": 0.5e9, "3": 0.985e9, "4": 1.969e9, "5": 3.938e9, "6": 8e9}
-}
-"""Link -> generation -> bytes per second of a lane in one direction.
-
-Source: PCI-SIG, PCI Express Base Specification: 2.5 and 5 GT/s with 8b/10b encoding, 8 to 32 GT/s with 128b/130b
-encoding, 64 GT/s in flow control units.
-"""
-
 LINK_RATES: Final[Mapping[str, Mapping[str, float]]] = {
     "nvlink": {"1": 20e9, "2": 25e9, "3": 25e9, "4": 25e9, "5": 50e9}
 }
@@ -169,6 +160,8 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
     }
     coefficients = {**_resolve_coefficients(shared, chip), **_resolve_limit(shared, chip)}
     links = tuple(_resolve_link(link, resolve) for link in chip.links)
+    if not any(one.connects == "guest" for one in links):
+        links += find_ports(chip.id, chip.microarchitecture)
     for name, number in geometry.items():
         if is_count(name) and number.value != int(number.value):
             raise ValueError(f"geometry.{name}: {number.value:g} is not a whole number")
@@ -469,7 +462,7 @@ def _resolve_link(entry: LinkEntry, resolve: Resolve) -> Link:
     _check_choice(f"{key}.connects", entry.connects, LINK_ENDS)
     if entry.topology:
         _check_choice(f"{key}.topology", entry.topology, LINK_TOPOLOGIES)
-        if entry.connects == "host":
+        if entry.connects != "device":
             raise ValueError(f"{key}.topology: {entry.topology!r} is how devices are joined, but it connects a host")
     fields = resolve_fields(entry, f"{key}.", resolve)
     counts: dict[str, Quantity] = {

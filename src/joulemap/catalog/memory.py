@@ -8,7 +8,6 @@ Cards and other devices with a memory of their own have no operating system in i
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -51,6 +50,8 @@ class MemoryLimit:
     up_to_bytes: float
     """Largest memory for which the number holds; infinite for the last one."""
     number: Quantity
+    setting: str = ""
+    """Setting of the system that lends the GPU more, with fields for the memory; empty without one."""
 
 
 @cache
@@ -61,7 +62,8 @@ def load_limits() -> Mapping[tuple[str, str], tuple[MemoryLimit, ...]]:
         with PATH.open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 number = Quantity(value=float(row["value"]), unit=row["unit"], basis=row["basis"], source=row["source"])
-                one = MemoryLimit(up_to_bytes=float(row["up_to_bytes"] or "inf"), number=number)
+                most = float(row["up_to_bytes"] or "inf")
+                one = MemoryLimit(up_to_bytes=most, number=number, setting=row["setting"])
                 limits.setdefault((row["system"], row["quantity"]), []).append(one)
     except (KeyError, TypeError, ValueError) as error:
         raise CatalogueError(f"system/{PATH.name}: {error}") from error
@@ -90,22 +92,39 @@ def find_reserve(hardware: Hardware, capacity_bytes: float | None = None) -> Qua
 
     None for a memory of its own.
     """
-    return _find(hardware, capacity_bytes, RESERVE)
+    limit = _find(hardware, capacity_bytes, RESERVE)
+    return None if limit is None else limit.number
 
 
 def find_share(hardware: Hardware, capacity_bytes: float | None = None) -> Quantity | None:
     """Return the share of the memory that the system lends its GPU; None for other chips, or without a limit."""
+    limit = _find_share(hardware, capacity_bytes)
+    return None if limit is None else limit.number
+
+
+def find_usable(hardware: Hardware, capacity_bytes: float | None = None, *, is_set: bool = False) -> float:
+    """Return the bytes that the system leaves to models on a chip, of `capacity_bytes` or of the chip's memory.
+
+    With `is_set`, the setting of `describe_setting` lends the GPU all that the system does not keep.
+    """
+    capacity = hardware.memory_capacity.value if capacity_bytes is None else capacity_bytes
+    reserve, share = find_reserve(hardware, capacity), _find_share(hardware, capacity)
+    kept = capacity - reserve.value if reserve is not None else capacity
+    is_free = share is None or (is_set and bool(share.setting))
+    return max(0.0, kept if is_free or share is None else min(kept, capacity * share.number.value))
+
+
+def describe_setting(hardware: Hardware) -> str:
+    """Return the setting of the system that lends a GPU all memory that the system does not keep; empty without one."""
+    share, usable = _find_share(hardware, None), find_usable(hardware, is_set=True)
+    percent = usable / hardware.memory_capacity.value * 100.0
+    return "" if share is None else share.setting.format(mib=usable / 2**20, pages=usable / 4096.0, percent=percent)
+
+
+def _find_share(hardware: Hardware, capacity_bytes: float | None) -> MemoryLimit | None:
     if hardware.architecture != "gpu":
         return None
     return _find(hardware, capacity_bytes, f"{SHARE}.{hardware.vendor}", SHARE)
-
-
-def find_usable(hardware: Hardware, capacity_bytes: float | None = None) -> float:
-    """Return the bytes that the system leaves to models on a chip, of `capacity_bytes` or of the chip's memory."""
-    capacity = hardware.memory_capacity.value if capacity_bytes is None else capacity_bytes
-    reserve, share = find_reserve(hardware, capacity), find_share(hardware, capacity)
-    kept = capacity - reserve.value if reserve is not None else capacity
-    return max(0.0, min(kept, capacity * share.value if share is not None else math.inf))
 
 
 def _describe_id(hardware: Hardware) -> str:
@@ -113,12 +132,12 @@ def _describe_id(hardware: Hardware) -> str:
     return hardware.id.partition("[")[0]
 
 
-def _find(hardware: Hardware, capacity_bytes: float | None, *quantities: str) -> Quantity | None:
-    """Return the first number that the chip's own rows or its system's state for a capacity; None if neither does."""
+def _find(hardware: Hardware, capacity_bytes: float | None, *quantities: str) -> MemoryLimit | None:
+    """Return the first limit that the chip's own rows or its system's state for a capacity; None if neither does."""
     system = find_system(hardware)
     capacity = hardware.memory_capacity.value if capacity_bytes is None else capacity_bytes
     for key in ((name, one) for name in (_describe_id(hardware), system) if system for one in quantities):
         for limit in load_limits().get(key, ()):
             if capacity <= limit.up_to_bytes:
-                return limit.number
+                return limit
     return None

@@ -157,6 +157,7 @@ def describe_cpu(
         vendor=_vendor(fields.get("Vendor ID") or first.get("vendor_id") or ("ARM" if flags & ARM_FLAGS else "")),
         family=family,
         core_count=cores,
+        socket_count=_whole(fields.get("Socket(s)")) or 1,
         threads_per_core=threads,
         flags=flags,
         clock_hz=clock,

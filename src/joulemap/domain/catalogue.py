@@ -61,7 +61,7 @@ STATED: Final = ("tdp", "clock", "unit_count", "memory_bandwidth", "static_power
 
 SAME: Final = (
     "id", "name", "vendor", "architecture", "deployment", "aliases", "limits_w", "core_count", "generation",
-    "unavailable", "sold_in", "needs_host", "is_launched", "priced_at", "digest",
+    "unavailable", "sold_in", "needs_host", "is_launched", "priced_at", "digest", "ports",
 )  # fmt: skip
 """Fields that an entry copies from its hardware."""
 
@@ -128,6 +128,8 @@ class HardwareEntry:
     """Devices inside which alone it is sold, as in `Hardware.sold_in`."""
     needs_host: str
     """Slot or port of a computer that the hardware needs, as in `Hardware.needs_host`."""
+    ports: tuple[str, ...] = attrs.field(converter=_texts)
+    """Kinds of ports for other devices, as in `Hardware.ports`."""
     is_launched: bool
     """True if a host launches the kernels, as in `Hardware.is_launched`."""
     fallback_host: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ SLOT_HOSTS: Final[Mapping[str, str]] = {
 SOLE_SLOTS: Final = ("M.2", "USB", "CSI")
 """Slots whose chip has a host for itself. Several PCIe cards share one host, so each counts only a part of it."""
 
+
+SLOT_LINKS: Final[Mapping[str, str]] = {"PCIe": "pcie", "M.2": "pcie", "USB": "usb", "CSI": "csi"}
+"""Word of `Hardware.needs_host` -> kind of link that the slot has."""
 
 WHOLES: Final = ("module", "SoC")
 """First words of `Hardware.needs_host` for a part of a module or SoC. The id of the rest may follow, as `SoC
@@ -57,6 +60,12 @@ def suggest_host(needs_host: str) -> str:
 def find_own_host(needs_host: str) -> str:
     """Return the id of the default host that the hardware shares with no other; empty without one."""
     return suggest_host(needs_host) if needs_host.startswith((*WHOLES, *SOLE_SLOTS)) else ""
+
+
+def fits_ports(needs_host: str, ports: Collection[str]) -> bool:
+    """Return True if a host with these kinds of ports has a slot that the hardware needs."""
+    needed = {link for slot, link in SLOT_LINKS.items() if slot in needs_host}
+    return is_part(needs_host) or not needed or not needed.isdisjoint(ports)
 
 
 HOST_COLUMNS: Final[Mapping[str, Callable[[str], bool | str]]] = {

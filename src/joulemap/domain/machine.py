@@ -30,6 +30,7 @@ class Cpu:
     """Family of an x86 processor; None for others."""
     core_count: int = attrs.field(validator=attrs.validators.ge(1))
     """Physical cores."""
+    socket_count: int = 1
     threads_per_core: int = attrs.field(validator=attrs.validators.ge(1))
     flags: frozenset[str]
     clock_hz: float | None

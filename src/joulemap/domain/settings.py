@@ -330,6 +330,8 @@ class Settings:
     """
     host: str = ""
     """Host for hardware that needs one; its static power counts in energies and power budgets. Empty excludes hosts."""
+    link: str = ""
+    """Link of the hardware to its host or peers, such as `pcie3x4` or `nvlink`; empty for the widest of both ends."""
     boundary: BoundaryName = attrs.field(
         default=BOARD, converter=name_boundary, validator=_each_of("boundary", BoundaryName)
     )
@@ -439,6 +441,7 @@ class RunKeywords(ModelKeywords, total=False):
     runtime: RuntimeName | Iterable[RuntimeName]
     calibration: str | Calibration
     host: str
+    link: str
     boundary: BoundaryName
     fallback_boundary: BoundaryName | Literal[""]
     matmul_precision: MatmulPrecision

@@ -139,7 +139,7 @@ def find_path(hardware: Hardware, devices: int, stride: int = 0) -> Path:
     `stride` is the distance in devices between neighbours of a group that may reach beyond a link. It is 0 for a group
     that may not.
     """
-    links = [link for link in hardware.links if link.connects == "device" or link.name == "pcie"]
+    links = hardware.peer_links
     if not links:
         raise UnsupportedError(f"{hardware.id} has no link to others of its kind", code="no_link", hardware=hardware.id)
     able = [link for link in links if devices * max(stride, 1) <= _count_devices(link)]

@@ -12,7 +12,7 @@ from joulemap.catalog.sheet import find_scenario, load_scenarios
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.host import is_part, suggest_host
+from joulemap.domain.host import fits_ports, is_part, suggest_host
 from joulemap.domain.settings import Settings
 from joulemap.physics.record.configuration import BOARD, BOUNDARY, BoundaryName
 from joulemap.physics.record.operating_point import OperatingPoint
@@ -84,6 +84,13 @@ class Hosting:
     power_mode: str
     is_counted: bool
     """True if the host's static power is part of every run's energy; its computation always counts."""
+
+    def fits(self, guest: HardwareEntry) -> bool:
+        """Return True if the host has a port for a device; one without stated ports has, unless it is a
+        microcontroller.
+        """
+        is_unknown = not self.entry.ports and self.entry.form != "microcontroller"
+        return is_unknown or fits_ports(guest.needs_host, self.entry.ports)
 
     def modifier(self, calibration: CalibrationUse, boundary: BoundaryName) -> InHost:
         """Return the modifier that adds this host to a chip, with the host's own calibration at the same boundary.

@@ -42,7 +42,7 @@ from joulemap.plan.budget import (
 )
 from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.plan.kind import find_kind, list_kinds
-from joulemap.plan.target import Target, WithoutHost
+from joulemap.plan.target import AtLink, Target, WithoutHost
 from joulemap.system.errors import AmbiguousNameError, CatalogueError, SeveralChipsError, UnknownNameError, UsageError
 from joulemap.system.name import find_nearest, fold_name, join_words, split_names, split_words, unmark
 from joulemap.system.record import frozen
@@ -77,6 +77,8 @@ class Selection:
     """Hardware without a mode within the budget -> its excess."""
     unplugged: Mapping[str, str] = {}
     """Hardware without the requested boundary -> reason."""
+    portless: Mapping[str, str] = {}
+    """Hardware that does not fit its host -> reason."""
     miscalibrated: Mapping[str, str] = {}
     """Hardware whose calibration does not fit -> reason."""
     fallback_boundary: BoundaryName | Literal[""] = ""
@@ -91,6 +93,8 @@ class Selection:
     """Hardware -> its host, or the host for operators that its compiler does not support."""
     is_device_only: bool = False
     """True if all work of hosts is left out."""
+    link: str = ""
+    """Link that is stated, as `Settings.link`."""
 
     @property
     def ids(self) -> frozenset[str]:
@@ -114,6 +118,7 @@ class Selection:
             target = Target(entry, (kind.modifier(box, calibration, mode, boundary),))
         else:
             target = calibration.target(entry, mode, boundary)
+            target = target.modified(AtLink(self.link)) if self.link else target
         host = self.hosts.get(entry.described)
         if self.is_device_only and (entry.needs_host or entry.fallback_host):
             return target.modified(WithoutHost())
@@ -205,12 +210,12 @@ def select_hardware(settings: Settings, default: Default = "four", *, is_capped:
     )
     if not chosen:
         raise UsageError(f"no hardware is {_describe(names, settings)}; see `joulemap hardware list`")
-    chosen, unplugged = keep_with_boundary(chosen, names, known, settings)
+    hosts = {} if is_device_only else find_hosts(settings, (entry for entry, _ in chosen), known)
+    chosen, unplugged, portless = keep_with_boundary(chosen, names, known, settings, hosts)
     ids = {entry.described for entry, _ in chosen}
     meant = {name: find_default_chip(name) for name in names or _list_default_classes(settings, default)}
     meanings = {name: one for name, one in meant.items() if one in ids}
     budget = find_budget(settings)
-    hosts = {} if is_device_only else find_hosts(settings, (entry for entry, _ in chosen), known)
     selection = Selection(
         pairs=chosen,
         own=own,
@@ -221,7 +226,9 @@ def select_hardware(settings: Settings, default: Default = "four", *, is_capped:
         },
         hosts=hosts,
         is_device_only=is_device_only,
+        link=settings.link,
         unplugged=unplugged,
+        portless=portless,
         fallback_boundary=settings.fallback_boundary,
     )
     if budget is None or (default == "every mode" and not budget.is_asked):
@@ -244,15 +251,21 @@ def keep_with_boundary(
     names: Iterable[str],
     known: Mapping[str, HardwareEntry],
     settings: Settings,
-) -> tuple[tuple[tuple[HardwareEntry, str], ...], dict[str, str]]:
-    """Return the hardware that has the boundary of the settings, and name -> reason for hardware without it.
+    hosts: Mapping[str, Hosting],
+) -> tuple[tuple[tuple[HardwareEntry, str], ...], dict[str, str], dict[str, str]]:
+    """Return the hardware that has the boundary of the settings and fits its host, and name -> reason for hardware
+    without the boundary and for hardware without the port.
 
-    With a fallback boundary in the settings, all hardware is kept. Raises UsageError if explicitly named hardware is
-    omitted, or nothing is left.
+    With a fallback boundary in the settings, all hardware that fits its host is kept. Raises UsageError if explicitly
+    named hardware is omitted, or nothing is left.
     """
-    missing = find_unplugged((entry for entry, _ in chosen), settings.boundary)
-    if not missing or settings.fallback_boundary:
-        return tuple(chosen), missing
+    portless = {
+        entry.id: f"it needs a {entry.needs_host}, and {host.entry.id} has {', '.join(host.entry.ports) or 'no port'}"
+        for entry, _ in chosen
+        if (host := hosts.get(entry.described)) is not None and host.is_counted and not host.fits(entry)
+    }
+    unplugged = find_unplugged((entry for entry, _ in chosen), settings.boundary)
+    missing = {**({} if settings.fallback_boundary else unplugged), **portless}
     labels = [HardwareRef.read(name).label for name in names]
     classes = [label for label in labels if find_class(label) or find_whole_class(label) or label in load_scenarios()]
     named = {entry.id for label in labels if label not in classes for entry in find_alike(known, label)}
@@ -262,8 +275,10 @@ def keep_with_boundary(
         name = refused[0] if refused else next(iter(missing))
         more = len(missing) - 1
         others = f" (and {more} more)" if more and not kept else ""
+        if name in portless:
+            raise UsageError(f"--host {settings.host}: {name}{others} does not fit: {portless[name]}")
         raise UsageError(f"{name} has no energy at the wall{others}: {missing[name]}; use --boundary board")
-    return kept, missing
+    return kept, unplugged, portless
 
 
 def find_unplugged(entries: Iterable[HardwareEntry], boundary: BoundaryName) -> dict[str, str]:

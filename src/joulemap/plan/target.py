@@ -25,6 +25,7 @@ from joulemap.physics.record.target import (
     mode_word,
 )
 from joulemap.plan.version import formula_version
+from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -137,6 +138,33 @@ class WithoutHost:
     def apply(self, hardware: Hardware) -> Hardware:
         """Return the hardware without any work of a host."""
         return hardware.without_host()
+
+
+@frozen
+class AtLink:
+    """Modifier that states the link of a chip to its host or to its peer."""
+
+    asked: str
+
+    @property
+    def word(self) -> str:
+        """Word that the link adds to the digest."""
+        return f"link={self.asked}"
+
+    def apply(self, hardware: Hardware) -> Hardware:
+        """Return the hardware with the link; UsageError if it has no link of this kind."""
+        from joulemap.catalog.link import make_port
+
+        own = {one.name: one for one in hardware.links if one.connects != "guest"}
+        built = (attrs.evolve(one, topology="pair") if one.name == self.asked else one for one in hardware.links)
+        stated = attrs.evolve(hardware, links=tuple(built))
+        if self.asked not in own:
+            port = make_port(self.asked)
+            if port.name not in own:
+                raise UsageError(f"--link {self.asked}: {hardware.id} has {', '.join(own) or 'no link'}")
+            stated = hardware.at_ports([port])
+        described = hardware.described_digest or hardware.digest
+        return attrs.evolve(stated, described_digest=described, digest=extend_digest(hardware.digest, self.word))
 
 
 @frozen

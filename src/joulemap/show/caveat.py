@@ -82,7 +82,10 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "gained": Template("only the new version runs on {chips}"),
     "given": Template("the price of {chips} is given, and taken as exact"),
     "host": Template("the energy of {chips} excludes a host ([about +{host_ratio:set %}; ]`--host` adds one)"),
-    "hosted": Template("energy and power of {chips} include the host {host}"),
+    "default_mode": Template("{chips} runs in its power mode {mode}, at most {cap}; others: {others:list}"),
+    "hosted": Template(
+        "energy and power of {chips} include the host {host}[, which is assumed to have a {slot} for them]"
+    ),
     "inherited": Template(
         "the calibration of {hardware}, of the same generation ({generation}), applies to {inheritors:few}: "
         "{calibration} ({origin}), " + FIT + "; `--calibration own` disables this"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from joulemap.ask.fact import BOUNDARY, BUDGET, CALIBRATION, Refusal
+from joulemap.ask.fact import BOUNDARY, BUDGET, CALIBRATION, PORT, Refusal
 from joulemap.domain.table import group
 from joulemap.show.present.cell import show_count
 from joulemap.show.present.template import Template
@@ -42,7 +42,11 @@ NOTE: Final = Template("left out: {reason}")
 MORE: Final = Template("hardware is left out for {count:n more reason}: --format json")
 NO_MODE: Final = Template("left out, because no power mode is within the budget: {names:list}[ and {more:n more chip}]")
 NAMED: Final = Template("{hardware} ({reason})")
-UNPLUGGED: Final = Template("left out, because their energy at the wall is not known: {names:list} ({reason})")
+EXCLUDED: Final = {
+    BOUNDARY: Template("left out, because their energy at the wall is not known: {names:list} ({reason})"),
+    PORT: Template("left out, because they do not fit the host: {names:list} ({reason})"),
+}
+"""Code of hardware that is left out -> note on those with one reason."""
 
 
 def describe_refusal(one: Refusal, forms: dict[str, Template] | None = None) -> str:
@@ -112,8 +116,11 @@ def list_excluded_notes(refusals: Sequence[Refusal]) -> list[str]:
     beyond = [NAMED(hardware=_name(one), reason=one.reason) for one in reversed(chips.values())]
     more = len(beyond) - MOST_NAMED
     notes = [NO_MODE(names=beyond[:MOST_NAMED], more=more if more > 0 else None)] if beyond else []
-    reasons = group((one for one in refusals if one.code == BOUNDARY), lambda one: one.reason)
-    return [*notes, *(UNPLUGGED(names=_cut([*map(_name, own)]), reason=reason) for reason, own in reasons.items())]
+    reasons = group((one for one in refusals if one.code in EXCLUDED), lambda one: (one.code, one.reason))
+    return [
+        *notes,
+        *(EXCLUDED[code](names=_cut([*map(_name, own)]), reason=why) for (code, why), own in reasons.items()),
+    ]
 
 
 def _name(one: Refusal) -> str:

@@ -139,6 +139,7 @@ def list_scope(scope: Scope) -> dict[str, Any]:
         "left_out": {
             **{name: str(excess) for name, excess in selection.left_out.items()},
             **({} if selection.fallback_boundary else selection.unplugged),
+            **selection.portless,
             **selection.miscalibrated,
         },
         "caveats": scope.remarks.records(),

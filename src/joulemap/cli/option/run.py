@@ -41,6 +41,7 @@ GIVEN: Final = (
     "config",
     "calibration",
     "host",
+    "link",
     "device_only",
     "boundary",
     "matmul_precision",
@@ -65,6 +66,8 @@ MATMUL_HELP: Final = (
 HOST_HELP: Final = (
     "Host of chips that need one, e.g. raspberry_pi_5; adds its static power, launch times and transfers."
 )
+
+LINK_HELP: Final = "Link to the host or to peers, e.g. pcie3x4, or nvlink for a bridge."
 
 DEVICE_ONLY_HELP: Final = "Leave out transfers over the host link and operators that a host computes."
 
@@ -220,6 +223,7 @@ class RunOptions(ModelOptions):
         shown="none",
         complete=complete_hardware,
     )
+    link: str = advanced("", LINK_HELP, metavar="LINK", shown="the widest that both ends have")
     device_only: bool = advanced(False, DEVICE_ONLY_HELP)
     boundary: str = boundaries(BOARD)
     matmul_precision: str = advanced(DEFAULT, MATMUL_HELP, metavar="|".join(MATMUL_PRECISIONS))
@@ -240,6 +244,7 @@ class RunOptions(ModelOptions):
                 **({"boundary": self.boundary} if self.boundary else {}),
                 "calibration": self.calibration,
                 "host": NO_HOST if self.device_only else self.host,
+                "link": self.link.lower(),
                 "matmul_precision": self.matmul_precision,
                 "changes": self.changes,
             },

@@ -6,6 +6,7 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -129,12 +130,15 @@ PRICES: Final = ("price_purchase", "price_cloud")
 LEVEL_KINDS: Final = ("cache", "scratchpad")
 LEVEL_PLACES: Final = ("processing_element", "unit", "core", "chip")
 
-LINK_ENDS: Final = ("device", "host")
-"""Kinds of endpoints to which a link connects a device: other devices, or the host."""
+LINK_ENDS: Final = ("device", "host", "guest")
+"""Kinds of endpoints to which a link connects a device: other devices, its host, or the devices that it hosts."""
 
-LINK_TOPOLOGIES: Final = ("pair", "mesh", "ring", "torus_2d", "torus_3d", "switch")
-"""Topologies. `pair`: two devices. `mesh`: a direct link between every two devices. `ring`, `torus_2d`, `torus_3d`:
-neighbours in one, two or three dimensions. `switch`: every two devices at full bandwidth.
+BRIDGE: Final = "bridge"
+
+LINK_TOPOLOGIES: Final = ("pair", BRIDGE, "mesh", "ring", "torus_2d", "torus_3d", "switch")
+"""Topologies. `pair`: two devices. `bridge`: two devices, by a part that is sold apart. `mesh`: a direct link between
+every two devices. `ring`, `torus_2d`, `torus_3d`: neighbours in one, two or three dimensions. `switch`: every two
+devices at full bandwidth.
 """
 
 
@@ -201,8 +205,8 @@ class Link:
     name: str
     """Name, unique on a chip: `nvlink`, `pcie`, `ici` …"""
     connects: str = attrs.field(validator=attrs.validators.in_(LINK_ENDS))
-    """Endpoint: `device` for peers of the same kind; `host` for the host processor and its memory. The host link of a
-    processor is its fastest port for the devices that it hosts.
+    """Endpoint: `device` for peers of the same kind; `host` for the host processor and its memory; `guest` for a port
+    of a host, to one of the devices that it hosts.
     """
     generation: str = ""
     """Generation as counted by the vendor or the standard; empty if there is only one."""
@@ -220,6 +224,16 @@ class Link:
     """Time of a minimal message to the next device; the fixed cost of one step of a collective."""
     energy: Quantity = attrs.field(validator=_in_unit("J/B"))
     """Energy that a device spends to send one byte and to receive one. External switches are excluded."""
+
+    @property
+    def width(self) -> float:
+        """Number of lanes of all links; a link without lanes counts as one."""
+        return self.link_count.value * (1.0 if self.lane_count is None else self.lane_count.value)
+
+    @property
+    def lane_rate(self) -> float:
+        """Bytes per second of one lane in one direction."""
+        return self.bandwidth.value / self.width
 
 
 @frozen(kw_only=True)
@@ -484,6 +498,17 @@ class Hardware:
         """Lowest and highest power limit that can be set; empty if no source states the lowest."""
         lowest, highest = self.power_limit_lowest, self.power_limit_highest or self.tdp
         return () if lowest is None else (lowest.value, highest.value)
+
+    @property
+    def ports(self) -> tuple[str, ...]:
+        """Kinds of ports for the devices that this hardware hosts; empty if none is stated."""
+        return tuple(one.name for one in self.links if one.connects == "guest")
+
+    @property
+    def peer_links(self) -> list[Link]:
+        """Links that join devices of this kind: their own, without a bridge that nobody asked for, and PCIe."""
+        joined = [one for one in self.links if one.connects == "device" and one.topology != BRIDGE]
+        return [*joined, *(one for one in self.links if (one.connects, one.name) == ("host", "pcie"))]
 
     @property
     def families(self) -> Mapping[str, str]:
@@ -863,11 +888,12 @@ class Hardware:
         The host runs the fallback operators and, if it launches kernels, sets the launch time. If counted, its static
         power is part of every run's energy, at the wall if its surroundings are given. A counted host replaces the host
         of this hardware's own surroundings, and never counts toward this hardware's power cap. It also moves inputs and
-        outputs over the link, even if published rates of this hardware exclude that, and no faster than its own port.
+        outputs over the link, even if published rates of this hardware exclude that, and no faster than its own port. A
+        chip without a memory of its own has that of its counted host.
         """
-        used, port = self, _find_host_link(host)
-        if is_counted and port is not None:
-            used = self._at_port(port.bandwidth)
+        used = self.at_ports(host.links) if is_counted else self
+        if is_counted and LINK_LANES in self.geometry:
+            used = attrs.evolve(used, memory_capacity=host.memory_capacity)
         rows = [_price_host(host, around)] if is_counted else []
         helper = None
         if self.compiler is not None:
@@ -901,18 +927,25 @@ class Hardware:
             ),
         )
 
-    def _at_port(self, rate: Quantity) -> Hardware:
-        """Return this hardware at a host's port of a rate, which bounds the link, and what it reads from the host."""
-        link, moved = _find_host_link(self), self.coefficients.get(HOST_TRANSFER)
-        if link is None or link.bandwidth.value <= rate.value:
+    def at_ports(self, ports: Iterable[Link]) -> Hardware:
+        """Return this hardware at the best of a host's ports that fits, which bounds the link and what it reads there.
+
+        A port that is not stated is assumed to be no bound.
+        """
+        ends, others = ([one for one in self.links if (one.connects == "host") == is_end] for is_end in (True, False))
+        pairs = [(end, port) for end in ends for port in ports if (end.name, port.connects) == (port.name, "guest")]
+        link = max(starmap(_join_ends, pairs), key=lambda one: one.bandwidth.value, default=None)
+        moved = self.coefficients.get(HOST_TRANSFER)
+        if link is None or link == ends[0]:
             return self
         slower = {}
         if moved is not None and moved.value > 0.0:
-            slower[HOST_TRANSFER] = attrs.evolve(moved, value=max(moved.value, 1.0 / (LINK_SHARE * rate.value)))
+            value = max(moved.value, 1.0 / (LINK_SHARE * link.bandwidth.value))
+            slower[HOST_TRANSFER] = attrs.evolve(moved, value=value)
         return attrs.evolve(
             self,
-            links=tuple(attrs.evolve(one, bandwidth=rate) if one is link else one for one in self.links),
-            memory_bandwidth=rate if LINK_LANES in self.geometry else self.memory_bandwidth,
+            links=(link, *others),
+            memory_bandwidth=link.bandwidth if LINK_LANES in self.geometry else self.memory_bandwidth,
             coefficients={**self.coefficients, **slower},
         )
 
@@ -977,6 +1010,15 @@ class Hardware:
 def _find_host_link(hardware: Hardware) -> Link | None:
     """Return the link to the host; None without one."""
     return next((one for one in hardware.links if one.connects == "host"), None)
+
+
+def _join_ends(one: Link, port: Link) -> Link:
+    """Return the link of a device at a port: it has the lower rate of a lane and the lower width of both ends."""
+    if port.bandwidth.value >= one.bandwidth.value and port.lane_rate >= one.lane_rate:
+        return one
+    slow, narrow = min((one, port), key=lambda end: end.lane_rate), min((one, port), key=lambda end: end.width)
+    rate = attrs.evolve(slow.bandwidth, value=slow.lane_rate * narrow.width)
+    return attrs.evolve(one, generation=slow.generation, lane_count=narrow.lane_count, bandwidth=rate)
 
 
 def _within(power: Quantity | None, tdp: Quantity) -> Quantity | None:

@@ -60,11 +60,12 @@ def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere
     )
     routed = EXPERTS.match(row.fits) if row is not None else None
     more = f" --n-cpu-moe {int(routed[2]) - int(routed[1])}" if routed else ""
+    more += f" {row.options}" if row is not None and row.options else ""
     for check in reversed([*list_checks(_find_entry(device), run)]):
         if row is not None and row.label != device.label:
             yield check.command + more  # `verify` compares with one chip
         else:
-            yield from _compare(check.command, device, system)
+            yield from _compare(check.command + more, device, system)
 
 
 def list_run_checks(row: RunHere, device: Device, system: str, inputs: Sequence[str] = ()) -> Iterator[str]:

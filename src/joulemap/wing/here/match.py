@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.catalog import find_system, find_usable
 from joulemap.catalog.family import Member, list_members
-from joulemap.catalog.memory import OWN_MEMORY, find_reserve, find_share
+from joulemap.catalog.memory import OWN_MEMORY, find_share
 from joulemap.domain import DEFAULT_MODE, Cpu, HardwareEntry, HardwareRef, find_alike
 from joulemap.domain.catalogue import describe_like
 from joulemap.domain.hardware_ref import name_variant
@@ -277,10 +277,8 @@ def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEnt
         rate, known_rate = machine.memory.bytes_per_s, _describe(entry).memory_bandwidth.value
         if machine.memory.source == "--memory" and rate is not None and rate > FASTER * known_rate:
             notes.append(FASTER_MEMORY(label=entry.id, rate=rate, known=known_rate, ratio=rate / known_rate))
-        sockets, rest = divmod(cpu.core_count, entry.core_count) if entry.core_count else (1, 0)
-        # a machine of Apple has one processor; where its fast cores are half of all, only these are counted
-        if sockets > 1 and not rest and entry.vendor != APPLE:
-            notes.append(SOCKETS(label=entry.id, count=sockets))
+        if cpu.socket_count > 1:
+            notes.append(SOCKETS(label=entry.id, count=cpu.socket_count))
         elif cpu.is_virtual and 0 < cpu.core_count < entry.core_count:
             notes.append(CORES(label=entry.id, count=cpu.core_count, whole=entry.core_count))
         return device
@@ -364,9 +362,12 @@ def _adapt_entry(
         capacity = reported / find_memory_share(find_engine(ENGINE), hardware.memory_type)
     elif reported and entry.vendor == AMD and card is not None and card.memory_bytes:
         capacity = _add_firmware_memory(hardware, reported, card.memory_bytes)
+    bus = hardware.memory_bus_width
     if cpu is not None and memory.configuration is not None:
-        bus = hardware.memory_bus_width
         memory.configuration.check_fit(entry.id, hardware.memory_type, bus.value if bus else None)
+    if bus is not None and memory.width_bits:  # modules whose slots no pattern knows are not channels of their own
+        widest = round(bus.value) * (1 if cpu is None else cpu.socket_count)
+        memory = attrs.evolve(memory, width_bits=min(memory.width_bits, widest))
     rate = memory.bytes_per_s if shares else None
     changes: list[tuple[str, str]] = []
     own_capacity, own_rate = hardware.memory_capacity.value, hardware.memory_bandwidth.value
@@ -413,8 +414,7 @@ def _adapt_entry(
 
 
 def _find_reserve_bytes(hardware: Hardware, capacity_bytes: float) -> float:
-    reserve = find_reserve(hardware, capacity_bytes)
-    return 0.0 if reserve is None else reserve.value
+    return capacity_bytes - find_usable(hardware, capacity_bytes, is_set=True)
 
 
 def _add_firmware_memory(hardware: Hardware, capacity_bytes: float, own_bytes: float) -> float:
@@ -422,11 +422,12 @@ def _add_firmware_memory(hardware: Hardware, capacity_bytes: float, own_bytes: f
 
     It never exceeds what the system leaves of the machine's memory.
     """
-    reserve, share = find_reserve(hardware, capacity_bytes), find_share(hardware, capacity_bytes)
-    if reserve is None or share is None:
+    share = find_share(hardware, capacity_bytes)
+    if share is None:
         return capacity_bytes
-    usable = min(capacity_bytes - reserve.value, own_bytes + capacity_bytes * share.value)
-    return max(usable / share.value, usable + reserve.value)
+    reserve = _find_reserve_bytes(hardware, capacity_bytes)
+    usable = min(capacity_bytes - reserve, own_bytes + capacity_bytes * share.value)
+    return max(usable / share.value, usable + reserve)
 
 
 def _find_mode(entry: HardwareEntry, hardware: Hardware, card: Graphics | None, cpu: Cpu | None) -> tuple[str, float]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from joulemap.wing.here.machine import Machine
-from joulemap.wing.here.match import APPLE, GPU, NPU, Device
-from joulemap.wing.here.show.word import MEMORY_LINE, METAL, RESERVE, SHARED, TARIFF, WORKS
+from joulemap.wing.here.match import GPU, NPU, Device
+from joulemap.wing.here.show.word import MEMORY_LINE, RESERVE, SHARED, TARIFF, WORKS
 
 
 def describe_memory(machine: Machine) -> str:
@@ -23,8 +23,6 @@ def list_assumptions(usable: Sequence[Device], usd_per_kwh: float | None) -> Ite
         yield TARIFF(usd=usd_per_kwh)
     yield from _describe_reserve(usable)
     yield from (SHARED(label=one.label) for one in usable if one.shares_memory and one.kind == GPU)
-    if any(one.kind == GPU and one.printed.startswith(APPLE) for one in usable):
-        yield METAL
     if usd_per_kwh is not None and (left := [one.label for one in usable if one.kind == NPU]):
         yield WORKS(names=left)
 

@@ -65,8 +65,11 @@ IN_PROCESSOR: Final = re.compile(r"\b(?:with|w/)\s+(Radeon\s+(?:\d+M|\d+S|Vega \
 SERVER_GRAPHICS: Final = ("aspeed", "matrox", "virtio", "vmware", "qxl", "cirrus", "microsoft", "red hat")
 """Words in the names of display adapters that cannot run models, such as those of servers and virtual machines."""
 
-CHANNEL: Final = re.compile(r"(p\d|cpu\d|controller\d)?.*?channel[ -]?([a-z0-9])|dimm[ _]?([a-z])\d?", re.IGNORECASE)
-"""Pattern of the memory channel in a module's locator: `P0 CHANNEL A`, `ChannelB-DIMM0`, `DIMM_A2`."""
+CHANNEL: Final = re.compile(
+    r"(p\d|cpu\d|controller\d)?.*?channel[ -]?([a-z0-9])|dimm[ _]?([a-z])\d?|\b(?:ddr\d|slot)?[ _]?([a-h])\d\b",
+    re.IGNORECASE,
+)
+"""Pattern of the memory channel in a module's locator: `P0 CHANNEL A`, `ChannelB-DIMM0`, `DIMM_A2`, `DDR5_A1`."""
 
 
 def read_machine(recording: Recording, memory: str = "") -> Machine:
@@ -377,6 +380,7 @@ def _read_windows(recording: Recording, system: str) -> Machine:
             name=name,
             vendor=vendor,
             core_count=max(count, 1),
+            socket_count=len(processors),
             threads_per_core=max(threads, 1),
             flags=ARM_FLAGS if vendor == "Qualcomm" else PRESENT_X86,
             clock_hz=_count(CIM, first, "MaxClockSpeed") * MEGA or None,

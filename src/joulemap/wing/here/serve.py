@@ -6,6 +6,7 @@ All times and energies are those of `llm` and of its `offload`, with llama.cpp a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -15,7 +16,7 @@ from joulemap.domain import SERVED, Settings, find_unknown
 from joulemap.system import JoulemapError, UnsupportedError, frozen
 from joulemap.wing.here.generated.row import DeviceRow, ServedHere
 from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, MatchedChips
-from joulemap.wing.here.show.word import SEVERAL_LABEL, SPLIT, SPLIT_EXPERTS, SPLIT_LABEL
+from joulemap.wing.here.show.word import JOINED, SEVERAL_LABEL, SPLIT, SPLIT_EXPERTS, SPLIT_LABEL
 from joulemap.wing.llm.serve import (
     OK,
     READING_RATE,
@@ -115,15 +116,6 @@ def serve_model(source: Source, model: str, chips: MatchedChips, asked: Asked) -
     known = {(row.label, row.weights) for row in served}
     places = [(_label(devices, case.hardware), case.precision.rpartition("/")[2]) for case in cases]
     others = [case for case, index in zip(cases, places, strict=True) if index not in known]
-    full = {_label(devices, case.hardware) for case in others if case.status != OK}
-    for device in devices:
-        if device.count > 1 and device.label in full:
-            serving = attrs.evolve(asked.serving, pipeline_devices=device.count)
-            label = SEVERAL_LABEL(count=device.count, device=device.label)
-            served += [
-                _convert_row(model, row, label, asked, device.count)
-                for row in _ask(source, model, _settings((device,), weights), serving)
-            ]
     widths = _list_widths(served)
     # interval widths depend mainly on the chip, so those of a small model stand in for missing ones
     if any(one.label not in widths for one in devices):
@@ -132,6 +124,8 @@ def serve_model(source: Source, model: str, chips: MatchedChips, asked: Asked) -
     first = {row.label: row.first_token_half_width for row in served if row.tokens_per_s}
     served += _price(model, question, others, devices, widths, first, asked)
     served += _divide(question, cases, devices, served, widths, settings, asked)
+    alone = {one.label: name_options(devices, [(one.label, 1)]) for one in devices}
+    served = [attrs.evolve(row, options=row.options or alone.get(row.label, "")) for row in served]
     order = {one: index for index, one in enumerate(dict.fromkeys((*WEIGHTS, *(row.weights for row in served))))}
     return sorted(served, key=lambda row: (order[row.weights], -(row.tokens_per_s or 0.0)))
 
@@ -188,16 +182,6 @@ def serve_popular(source: Source, chips: MatchedChips, asked: Asked) -> list[Ser
         except JoulemapError:
             continue
         served = list(_price(model, question, cases, devices, {}, {}, asked))
-        too_small = {row.label for row in served if row.fits == FITS_NOT}
-        for device in (one for one in devices if one.count > 1 and one.label in too_small):
-            own = attrs.evolve(settings, hardware=list_chips([device]))
-            serving = attrs.evolve(asked.serving, pipeline_devices=device.count)
-            found = ServedModel(name=model, settings=own, serving=serving)
-            joined, _, cases = found.list_cases(source, targets)
-            for row in _price(model, joined, cases, [device], {}, {}, asked):
-                if row.fits == FITS:
-                    label = SEVERAL_LABEL(count=device.count, device=device.label)
-                    served.append(attrs.evolve(row, label=label))
         rows += [*served, *_divide(question, cases, devices, served, {}, settings, asked)]
     largest = choose_largest(rows)
     if largest is None or largest.model == SMALL:
@@ -236,9 +220,8 @@ def _label(devices: Iterable[Device], hardware: str) -> str:
     return next((one.label for one in devices if name_device(one) == hardware), hardware)
 
 
-def _convert_row(model: str, row: ServedRow, label: str, asked: Asked, count: int = 1) -> ServedHere:
-    """Return a row of `llm` as a row of this answer, with its power times the `count` pipeline devices."""
-    power = row.decode_device_w
+def _convert_row(model: str, row: ServedRow, label: str, asked: Asked) -> ServedHere:
+    """Return a row of `llm` as a row of this answer."""
     return ServedHere(
         model=model,
         weights=row.precision.rpartition("/")[2],
@@ -249,11 +232,14 @@ def _convert_row(model: str, row: ServedRow, label: str, asked: Asked, count: in
         first_token_half_width=row.first_token_half_width,
         tokens_per_s=row.user_tokens_per_s,
         between_half_width=row.between_half_width,
-        power_w=None if power is None else power * count,
+        power_w=row.decode_device_w,
         output_token_j=row.output_token_j,
         output_token_half_width=row.output_token_half_width,
         usd_per_million=asked.price(row.output_token_j),
         memory_fraction=row.memory_fraction,
+        options="",
+        cards="",
+        setting=row.setting,
         reason="",
     )
 
@@ -278,6 +264,9 @@ def _refuse(model: str, question: Question, case: Case, label: str) -> ServedHer
             "label": label,
             "fits": FITS_NOT,
             "memory_fraction": _fill_memory(case, used),
+            "options": "",
+            "cards": "",
+            "setting": "",
             "reason": case.bare_reason,
         }
     )
@@ -319,6 +308,9 @@ def _price(
             output_token_half_width=energy,
             usd_per_million=asked.price(joules),
             memory_fraction=_fill_memory(case, used),
+            options="",
+            cards="",
+            setting=room.setting,
             reason="",
         )
 
@@ -332,57 +324,101 @@ def _divide(
     settings: Settings,
     asked: Asked,
 ) -> Iterator[ServedHere]:
-    """Yield the fastest splits of layers: between two dedicated GPUs of a vendor, and with the processor.
+    """Yield the fastest splits of layers: over sets of the dedicated GPUs of a vendor, and with the processor.
 
-    A weight format that fits on the larger GPU alone is skipped.
+    A weight format that fits on the largest GPU alone is skipped, and so is the processor where GPUs suffice.
     """
-    hosts = {case.precision: case for case in cases if case.target.architecture == CPU}
-    own = {name_device(one) for one in devices if one.kind == GPU and not one.shares_memory}
+    hosts = {case.run.point["weight_precision"]: case for case in cases if case.target.architecture == CPU}
+    own = {name_device(one): one for one in devices if one.kind == GPU and not one.shares_memory}
     cards = [case for case in cases if case.hardware in own]
     for weights in dict.fromkeys(case.run.point["weight_precision"] for case in cards):
-        these = [case for case in cards if case.run.point["weight_precision"] == weights]
-        small, *rest = sorted(these, key=lambda case: -case.target.memory_capacity.value)
-        joined = [case for case in rest if case.target.vendor == small.target.vendor]  # one back end runs on both
-        label, format_name = _label(devices, small.hardware), small.precision.rpartition("/")[2]
-        if any(one.label == label and one.weights == format_name and one.fits == FITS for one in served):
+        these = sorted(
+            (case for case in cards if case.run.point["weight_precision"] == weights),
+            key=lambda case: (-case.target.memory_bandwidth.value, -case.target.memory_capacity.value),
+        )
+        format_name = these[0].precision.rpartition("/")[2]
+        if any(row.fits == FITS and row.weights == format_name and row.label in _labels(own) for row in served):
             continue
-        host = next((one for one in hosts.values() if one.run.point["weight_precision"] == weights), None)
         kept = attrs.evolve(settings, weight_precision=(weights,), precision=())
-        for second in (*joined[:1], *([host] if host is not None else [])):
-            try:
-                division = divide_between(
-                    small.target,
-                    second.target,
-                    _find_link(small.target),
-                    attrs.evolve(question, asked=kept, serving=attrs.evolve(asked.serving, devices=())),
-                )
-            except JoulemapError:
-                continue
-            best = next((row for row in division.rows if row.is_best and (row.layers or division.is_routed)), None)
-            if best is None or best.between_s is None or best.output_token_j is None:
-                continue
-            other = _label(devices, second.hardware)
-            both = [widths.get(name, (None, None)) for name in (label, other)]
-            layers = (SPLIT_EXPERTS if division.is_routed else SPLIT)(
-                layers=best.layers, layer_count=question.decoder.layer_count
-            )
-            yield ServedHere(
-                model=question.decoder.name,
-                weights=format_name,
-                label=SPLIT_LABEL(device=label, host=other),
-                fits=layers if second is host else FITS,
-                context_tokens=None,
-                first_token_s=best.first_token_s,
-                first_token_half_width=None,
-                tokens_per_s=best.tokens_per_s,
-                between_half_width=_widest(one for one, _ in both),
-                power_w=best.output_token_j / best.between_s,
-                output_token_j=best.output_token_j,
-                output_token_half_width=_widest(one for _, one in both),
-                usd_per_million=asked.price(best.output_token_j),
-                memory_fraction=_fill_memory(small, best.device_bytes),
-                reason="",
-            )
+        divided = attrs.evolve(question, asked=kept, serving=attrs.evolve(asked.serving, devices=()))
+        for vendor in dict.fromkeys(case.target.vendor for case in these):  # one back end runs on the cards of a vendor
+            mine = [case for case in these if case.target.vendor == vendor for _ in range(own[case.hardware].count)]
+            sets = [(mine[:count], mine[count]) for count in range(1, len(mine))]
+            if weights in hosts:
+                sets += [(mine[:count], hosts[weights]) for count in range(1, len(mine) + 1)]
+            rows = [row for one in sets if (row := _split(divided, *one, devices, widths, asked)) is not None]
+            whole = [row for row in rows if row.fits == FITS]
+            yield from whole[:1] or rows
+
+
+def name_options(devices: Sequence[Device], used: Sequence[tuple[str, int]]) -> str:
+    """Return the options of llama.cpp that put a number of layers on each used GPU; empty on a machine with one."""
+    left, slots = [*used], [one.label for one in devices if one.kind == GPU for _ in range(one.count)]
+    layers = []
+    for slot in slots:
+        at = next((number for number, (label, _) in enumerate(left) if label == slot), None)
+        layers.append(0 if at is None else left.pop(at)[1])
+    if len(slots) < 2 or left:
+        return ""
+    return (
+        f"-sm layer -ts {'/'.join(map(str, layers))}" if len(used) > 1 else f"-sm none -mg {layers.index(max(layers))}"
+    )
+
+
+def _labels(own: Mapping[str, Device]) -> set[str]:
+    return {one.label for one in own.values()}
+
+
+def _split(
+    question: Question,
+    cards: Sequence[Case],
+    last: Case,
+    devices: Sequence[Device],
+    widths: Mapping[str, tuple[float | None, float | None]],
+    asked: Asked,
+) -> ServedHere | None:
+    """Return the fastest split over cards and a last device, another card or the processor; None if none fits."""
+    way = _find_link(cards[0].target)
+    try:
+        division = divide_between([case.target for case in cards], last.target, way, question)
+    except JoulemapError:
+        return None
+    best = next((row for row in division.rows if row.is_best and (row.layers or division.is_routed)), None)
+    if best is None or best.between_s is None or best.output_token_j is None:
+        return None
+    is_host = last.target.architecture == CPU
+    used = [*cards] if is_host else [*cards, last]
+    counts = [*map(int, best.split.split("/"))]
+    counts += [] if is_host else [question.decoder.layer_count - best.layers]
+    named = Counter(_label(devices, case.hardware) for case in used)
+    label = JOINED.join(name if many == 1 else SEVERAL_LABEL(count=many, device=name) for name, many in named.items())
+    other = _label(devices, last.hardware)
+    both = [widths.get(name, (None, None)) for name in (*named, other)]
+    layers = (SPLIT_EXPERTS if division.is_routed else SPLIT)(
+        layers=best.layers, layer_count=question.decoder.layer_count
+    )
+    return ServedHere(
+        model=question.decoder.name,
+        weights=cards[0].precision.rpartition("/")[2],
+        label=SPLIT_LABEL(device=label, host=other) if is_host else label,
+        fits=layers if is_host else FITS,
+        context_tokens=None,
+        first_token_s=best.first_token_s,
+        first_token_half_width=None,
+        tokens_per_s=best.tokens_per_s,
+        between_half_width=_widest(one for one, _ in both),
+        power_w=best.output_token_j / best.between_s,
+        output_token_j=best.output_token_j,
+        output_token_half_width=_widest(one for _, one in both),
+        usd_per_million=asked.price(best.output_token_j),
+        memory_fraction=_fill_memory(cards[0], best.device_bytes),
+        options=name_options(
+            devices, [(_label(devices, one.hardware), n) for one, n in zip(used, counts, strict=True)]
+        ),
+        cards=label if is_host else "",
+        setting="",
+        reason="",
+    )
 
 
 def _widest(widths: Iterable[float | None]) -> float | None:
@@ -404,9 +440,6 @@ def _find_link(device: Hardware) -> Way:
     )
 
 
-def find_device(row: ServedHere, devices: Iterable[Labelled], hosts: Sequence[Labelled]) -> Labelled | None:
-    """Return the device of a row, which may share the work with one of the hosts; None if it is none of these."""
-    by_label: dict[str, Labelled] = {}
-    for one in devices:
-        by_label |= {one.label: one, **{SPLIT_LABEL(device=one.label, host=host.label): one for host in hosts}}
-    return by_label.get(row.label)
+def find_device(row: ServedHere, devices: Iterable[Labelled]) -> Labelled | None:
+    """Return the first device of a row, which may share the work with others; None if it is none of these."""
+    return next((one for one in devices if one.label in row.label.split(" ")), None)

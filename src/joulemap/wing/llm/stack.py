@@ -283,6 +283,9 @@ def describe_engine(text: str) -> str:
     """
     release, told = find_engine(text), _VARIANT.fullmatch(text.partition("@")[2])
     asked = told["date"] if told else ""
+    note = _files()[release.name].get("notes", {}).get(fold_name(text.partition("@")[0]), "")
+    if note:
+        return f"{release.title} ({note})"
     if not asked:
         return f"{release.title} (latest modelled)"
     if len(_releases()[release.name]) == 1:

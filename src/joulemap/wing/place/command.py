@@ -31,6 +31,7 @@ class PlacedRunOptions(RunOptions):
         shown="fp16, or that of the model file",
     )
     runtime: str = option(DEPLOYED_RUNTIME, RUNTIME_HELP, metavar="MODE")
+    link: str = option("", "", "--chip-link", hidden=True)
 
     def settings(self, **keywords: Any) -> Settings:
         """Return the settings of these options; the precision is that of placements if none is given."""
@@ -54,9 +55,10 @@ def place(
         metavar="NAME,...",
         panel=HARDWARE,
     ),
-    link: list[str] | None = option(
+    links: list[str] | None = option(
         None,
         "Link between devices, e.g. 25GB/s, pcie4x16, a link name, shared (one memory) or A-B=LINK; repeatable.",
+        "--link",
         metavar="LINK",
         panel=HARDWARE,
     ),
@@ -79,7 +81,7 @@ def place(
     joulemap place vit_b_16 --on cpu,gpu,npu --link cpu-gpu=25GB/s,cpu-npu=pcie3x4
     """
     answer = page.workspace(output).place(
-        model, box, settings=run.settings(), on=tuple(on or ()), links=tuple(link or ()), goal=goal
+        model, box, settings=run.settings(), on=tuple(on or ()), links=tuple(links or ()), goal=goal
     )
     document = answer.document(limit=limit, repeated=output.repeat(run))
     page.write(document, answer, output, checked=answer if check else None)

@@ -10,8 +10,7 @@ import attrs
 
 from joulemap.catalog import catalogue_digest, is_box_file
 from joulemap.catalog.digest import box_files, own_files
-from joulemap.catalog.hardware import LANE_RATES
-from joulemap.catalog.link import find_link_default
+from joulemap.catalog.link import LANE_RATES, find_link_default
 from joulemap.catalog.parser import name_file, read_file
 from joulemap.catalog.schema import QuantityEntry, resolve_fields
 from joulemap.physics import Quantity

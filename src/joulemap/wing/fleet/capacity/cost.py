@@ -67,7 +67,7 @@ def cost_fleet(
         return None if totals[name] is None else cast("float", totals[name]) * millions
 
     rent = station.price_cloud_usd_per_hour
-    months = MONTHS * station.lifetime_years
+    months, host = MONTHS * station.lifetime_years, station.host_share_ratio
     hired = sum(one.level.share * max(one.devices - owned, 0) for one in loads)
     module_w = station.module_power_w
     own_w = sum(
@@ -80,7 +80,7 @@ def cost_fleet(
         "owned_device_count": min(owned, devices),
         "busy_mean_fraction": busy / powered,
         "rented_device_per_month": None if rent is None else rent * HOURS / MONTHS,
-        "bought_device_per_month": None if purchase is None else purchase * (1.0 + station.host_share_ratio) / months,
+        "bought_device_per_month": None if purchase is None or host is None else purchase * (1.0 + host) / months,
         "energy_per_request_j": totals["powered_j"],
         "mean_power_w": None if totals["powered_j"] is None else totals["powered_j"] * rate,
         "kwh_per_month": month("kwh_per_million"),

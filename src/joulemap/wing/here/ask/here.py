@@ -228,7 +228,7 @@ def _list_checks(
         best = choose_row(served if model else [row for row in served if row.model == SMALL])
         if best is None and served:
             return
-        device = (best is not None and find_device(best, usable, usable)) or usable[0]
+        device = (best is not None and find_device(best, usable)) or usable[0]
         yield from list_served_checks(model or SMALL, device, asked, best, system)
         return
     labels = {one.label: one for one in reversed(usable)}
@@ -248,6 +248,10 @@ def find_facts(model: str, served: Sequence[ServedHere], runs: Sequence[RunHere]
     known = dict(enumerate(rows, 1))
     choices = list(_choose_served(model, served) if is_served else _choose_run(runs))
     unread = [Finding(kind="gap", values={"text": gap}, doubt=UNKNOWN) for gap in gaps]
+    lent = {row.label: (key, row.setting) for key, row in enumerate(served, 1) if row.setting}
+    unread += [
+        Finding(kind="setting", run_id=key, values={"setting": one}, doubt=UNKNOWN) for key, one in lent.values()
+    ]
     entries = [one for key, row in known.items() if (one := Entry.read(key, row, values)).values]
     refusals = [Refusal(runs=(key,), reason=row.reason) for key, row in known.items() if row.reason]
     least = Quantity(READING_RATE, "1/s")

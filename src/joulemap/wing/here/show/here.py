@@ -30,7 +30,6 @@ from joulemap.show import (
 from joulemap.wing.here.ask.here import HereAnswer
 from joulemap.wing.here.generated.row import ServedHere
 from joulemap.wing.here.match import CPU
-from joulemap.wing.here.serve import find_device
 from joulemap.wing.llm.serve import READING_RATE
 
 LARGEST: Final = Template("Run {model}[ on {name}]: {rate}, above reading speed ({least}).")
@@ -208,9 +207,8 @@ def lay_served(answer: HereAnswer, limit: int) -> Grid:
 
 def _shorten(answer: HereAnswer, row: ServedHere) -> str:
     """Return the chips of a row; the only processor of the machine takes no name beside a GPU."""
-    processors = [one for one in answer.devices if one.kind == CPU]
-    device = find_device(row, answer.devices, processors) if len(processors) == 1 else None
-    return row.label if device is None or device.label == row.label else WITH_CPU(device=device.label)
+    has_one = sum(one.kind == CPU for one in answer.devices) == 1
+    return WITH_CPU(device=row.cards) if row.cards and has_one else row.label
 
 
 def choose(answer: HereAnswer, limit: int, **_: Any) -> Mapping[str, Any]:

@@ -12,10 +12,6 @@ TARIFF: Final = Template(
 RESERVE: Final = Template(
     "the system and its desktop keep {reserve:B} of {memory:B}, so models use at most {usable:B} on {label}"
 )
-METAL: Final = (
-    "macOS lets the GPU use two thirds of up to 32 GiB of memory and three quarters of more; "
-    "`sudo sysctl iogpu.wired_limit_mb=N` raises it"
-)
 WORKS: Final = Template("no language models on NPUs: llama.cpp has no kernels for {names:and}")
 SHARED: Final = Template("{label} shares the machine's memory with the processor")
 NO_COUNT: Final = Template("{tool}: {field} is {value}: expected a number from 0 on")
@@ -56,4 +52,5 @@ VERIFY_OWN: Final = Template(
 SPLIT: Final = Template("{layers} of {layer_count} layers")
 SPLIT_EXPERTS: Final = Template("experts of {layers} of {layer_count} layers")
 SPLIT_LABEL: Final = Template("{device} + {host}")
+JOINED: Final = " + "
 SEVERAL_LABEL: Final = Template("{count} x {device}")

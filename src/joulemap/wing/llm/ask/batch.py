@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from joulemap.ask import Choice, Facts, Finding, Quantity, Scope, Share, Value, find_caveats
+from joulemap.ask import UNKNOWN, Choice, Facts, Finding, Quantity, Scope, Share, Value, find_caveats
 from joulemap.physics import probability_better
 from joulemap.wing.llm.ask.served import (
     COST,
@@ -86,6 +86,7 @@ def find_facts(
         *_find_refused(rows),
         *_find_prices(served, hours),
         *_find_divided(served, question),
+        *_find_settings(served),
     )
     caveats = find_caveats(
         scope, choices, metric="energy", more=own, stands_for=represent(deployed), but=OTHER_INTERVALS
@@ -179,6 +180,13 @@ def _find_divided(served: Mapping[int, ServedRow], question: Question) -> Iterat
             yield Finding(kind="divided", run_id=key, values=values)
         elif engine:
             yield Finding(kind="turns", run_id=key, values=values)
+
+
+def _find_settings(served: Mapping[int, ServedRow]) -> Iterator[Finding]:
+    """Yield the setting of the system without which a GPU cannot hold the model."""
+    for key, row in served.items():
+        if row.setting:
+            yield Finding(kind="setting", run_id=key, values={"setting": row.setting}, doubt=UNKNOWN)
 
 
 def _find_prices(served: Mapping[int, ServedRow], hours: float | None) -> Iterator[Finding]:

@@ -297,8 +297,7 @@ def count_node(target: Hardware) -> int:
         for link in target.links
         if link.connects == "device" and link.topology in ("switch", "mesh") and link.domain_size is not None
     ]
-    others = [link for link in target.links if link.connects == "device" or link.name == "pcie"]
-    return max([*joined, HOST_DEVICES if others else 1])
+    return max([*joined, HOST_DEVICES if target.peer_links else 1])
 
 
 def describe_shortage(case: Case) -> str:
@@ -320,8 +319,10 @@ def _state_shortage(case: Case, fitting: str) -> str:
     if needed <= room.usable:
         return BUSY(case, engine=case.question.stack.label, most=case.most)
     if room.weights > room.usable:
-        return WEIGHTS(case, needed=room.weights, capacity=room.usable, fitting=fitting)
-    return SHORTAGE(case, lacking=needed - room.usable, capacity=room.usable, fitting=fitting)
+        needed = room.weights + room.limit - room.usable
+        return WEIGHTS(case, needed=needed, capacity=room.limit, setting=room.setting, fitting=fitting)
+    lacking = needed - room.usable
+    return SHORTAGE(case, lacking=lacking, capacity=room.limit, setting=room.setting, fitting=fitting)
 
 
 def _find_stages(case: Case) -> str:

@@ -1,8 +1,10 @@
-"""Language models divided between a device and its host, or another device, as in llama.cpp: layers on each, their
+"""Language models divided between devices and their host, or another device, as in llama.cpp: layers on each, their
 latency and their energy.
 
-    pass   = n / L of a device pass + (L - n) / L of a host pass + copies of activations between the two
-    joules = dynamic energy of both + static power of both x pass time + copied bytes x energy per byte
+    pass   = n / L of a device pass + (L - n) / L of a host pass + copies of activations between them
+    joules = dynamic energy of all + static power of all x pass time + copied bytes x energy per byte
+
+Of several devices, the fastest is filled first: the time is linear in the layers of each, so no other split is faster.
 
 From `SENT_FROM` tokens per pass, the device also computes the host's layers if that is faster; their weights are then
 sent for each pass. Source: llama.cpp, ggml-backend and ggml-cuda, `op_offload` from 32 rows on (recalled).
@@ -15,7 +17,7 @@ of experts is that of a pass less that of a pass without them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Self
 
 import attrs
@@ -51,7 +53,7 @@ class Division:
     """Results of dividing a model's layers between a GPU and a processor, at several numbers of layers."""
 
     device: str
-    """Catalogue id of the GPU."""
+    """Catalogue ids of the GPUs."""
     host: str
     """Catalogue id of the processor."""
     precision: str
@@ -75,8 +77,8 @@ EXPERTS: Final = "Experts of layers"
 
 
 def divide_layers(box: BoxHardware, question: Question) -> Division:
-    """Return the divisions of a model between a box's GPU with the fastest memory and its processor, or another GPU of
-    the vendor if that is faster, at each batch size.
+    """Return the divisions of a model over the set of a box's GPUs of a vendor, with its processor or without, that is
+    the fastest, at each batch size.
 
     Raise UsageError for a box without a GPU or such a partner, UnsupportedError if no division fits.
     """
@@ -84,30 +86,33 @@ def divide_layers(box: BoxHardware, question: Question) -> Division:
     bound = bind_devices(box, use_calibration(settings.calibration), "default", settings.boundary).apply(box)
     chips = [(device.name, chip) for (_, device), chip in zip(bound.box, bound.devices, strict=True)]
     others = [one for one in chips if one[1].architecture == "gpu"]
+    others = sorted(others, key=lambda one: -one[1].memory_bandwidth.value)
+    cards = [one for one in others if one[1].vendor == others[0][1].vendor]  # one back end runs on all
     hosts = [one for one in chips if one[1].architecture == "cpu"][:1]
-    if others:
-        device, *rest = sorted(others, key=lambda one: -one[1].memory_bandwidth.value)
-        hosts += [one for one in rest if one[1].vendor == device[1].vendor][:1]  # one back end runs on both
-    if not others or not hosts:
+    sets = [(count, last) for count in range(1, len(cards) + 1) for last in (*cards[count : count + 1], *hosts)]
+    if not sets:
         have = ", ".join(dict.fromkeys(one.id for one in box.devices))
         raise UsageError(
             f"layers are divided between a GPU and a CPU or another GPU of its vendor, but {box.id} has {have}"
         )
-    divisions = [divide_between(device[1], host[1], _find_way(bound, device[0], host), question) for host in hosts]
+    divisions = [
+        divide_between([chip for _, chip in cards[:count]], last[1], _find_way(bound, cards[0][0], last), question)
+        for count, last in sets
+    ]
     division = min(divisions, key=lambda one: one.between_s)
     if division.between_s == math.inf:
         raise UnsupportedError(f"no division of {question.decoder.name} fits {box.id}: {division.rows[-1].refusal}")
     return division
 
 
-def divide_between(device: Hardware, host: Hardware, way: Way, question: Question) -> Division:
-    """Return the divisions of a model between two calibrated chips, a device and its host, at each batch size.
+def divide_between(devices: Sequence[Hardware], host: Hardware, way: Way, question: Question) -> Division:
+    """Return the divisions of a model between calibrated chips, devices and their host, at each batch size.
 
     Of a mixture of experts, the faster of dividing whole layers or experts alone counts. A division that does not fit
     states the reason. Raise UsageError for several precisions.
     """
     deploy = _choose_precisions(question)
-    whole = Offload.of(deploy(device), deploy(host), way)
+    whole = Offload.of([deploy(one) for one in devices], deploy(host), way)
     ways = {LAYERS: whole}
     if question.decoder.is_routed and not question.decoder.is_traced and host.architecture == "cpu":
         ways[EXPERTS] = whole.keeping_experts_apart()
@@ -116,7 +121,7 @@ def divide_between(device: Hardware, host: Hardware, way: Way, question: Questio
     batches = question.asked.batch or SERVED.batch
     divisions = (
         Division(
-            device=device.id,
+            device=" + ".join(one.id for one in devices),
             host=host.id,
             precision=name,
             part=part,
@@ -133,7 +138,7 @@ def _find_way(box: BoxHardware, device: str, processor: tuple[str, Hardware]) ->
     precision = next(iter(box.peaks))
     members = box.list_members(Configuration(hardware=box.id, precision=precision, runtime="engine", batch=1))
     names = [one.device.name for one in members]
-    hops = find_ways(box.box, members).get((names.index(device), names.index(host)))
+    hops = find_ways(box.box, members).get((names.index(device), len(names) - 1 - names[::-1].index(host)))
     if hops is None:
         raise UsageError(f"{box.id}: no link joins {device} to {host}")
     memories = {one.device.memory for one in members if one.device.name in (device, host)}
@@ -182,7 +187,7 @@ def _divide(whole: Offload, serving: Serving, batch: int) -> list[OffloadRow]:
     Apart from copies, the step time is linear in the layers, so one of these divisions is the fastest.
     """
     count, context = whole.device.decoder.layer_count, serving.prompt + serving.output
-    every = {layers: attrs.evolve(whole, layers=layers) for layers in range(count + 1)}
+    every = {layers: attrs.evolve(whole, layers=layers).fill(batch, context) for layers in range(count + 1)}
     fitting = [layers for layers, one in every.items() if one.lacks(batch, context)[0] <= 0.0]
     step = Passes.of([float(batch)], context=float(serving.prompt + serving.output // 2))
     shown = {0, count // 4, count // 2, 3 * count // 4, count, *fitting[:1], *fitting[-1:]}
@@ -206,6 +211,7 @@ def _divide(whole: Offload, serving: Serving, batch: int) -> list[OffloadRow]:
                 is_best=layers == best,
                 device_bytes=device_bytes,
                 host_bytes=host_bytes,
+                split="/".join(map(str, one.counts)),
                 **fields,
             )
         )
@@ -266,24 +272,40 @@ class Offload:
     host: Deployment
     way: Way
     layers: int
-    """Number of layers on the device."""
-    rooms: tuple[Room, Room]
-    """Memory of the device and of the host, each sized for the whole model."""
-    kept: tuple[Room, Room] | None = None
-    """Memory of the model without routed experts on the device and on the host, if the experts alone are divided."""
+    """Number of layers on the devices."""
+    rooms: tuple[Room, ...]
+    """Memory of each device, the fastest first, and of the host, each sized for the whole model."""
+    kept: tuple[Room, ...] | None = None
+    """Memory of the model without routed experts on each of them, if the experts alone are divided."""
+    counts: tuple[int, ...] = (1,)
+    """Layers on each device, or numbers in the same proportion."""
 
     @classmethod
-    def of(cls, device: Deployment, host: Deployment, way: Way) -> Self:
-        """Return the offload with all layers on the device."""
-        rooms = Room(deployment=device), Room(deployment=host)
-        return cls(device=device, host=host, way=way, layers=device.decoder.layer_count, rooms=rooms)
+    def of(cls, devices: Sequence[Deployment], host: Deployment, way: Way) -> Self:
+        """Return the offload with all layers on the devices, which are given the fastest first."""
+        rooms = tuple(Room(deployment=one) for one in (*devices, host))
+        return cls(device=devices[0], host=host, way=way, layers=host.decoder.layer_count, rooms=rooms)
 
     def keeping_experts_apart(self) -> Self:
         """Return the offload of the routed experts alone."""
         works = PassWorkloads(self.device.decoder.without_experts())
-        bare = (Room(deployment=attrs.evolve(one, workloads=works, totals={})) for one in (self.device, self.host))
-        device, host = bare
-        return attrs.evolve(self, kept=(device, host))
+        bare = (attrs.evolve(one.deployment, workloads=works, totals={}) for one in self.rooms)
+        return attrs.evolve(self, kept=tuple(Room(deployment=one) for one in bare))
+
+    def fill(self, sequences: int, tokens: int) -> Self:
+        """Return the offload with each device filled in turn; what fits on none counts for the last."""
+        held, _ = self.needed(sequences, tokens)
+        left = self._held_layers
+        each, counts = max(0.0, held - self.rooms[0].workspace) / max(left, 1), []
+        for room in self.rooms[:-1]:
+            most = int(max(0.0, room.capacity - room.workspace) / each) if each else left
+            counts.append(min(left, most))
+            left -= counts[-1]
+        return attrs.evolve(self, counts=(*counts[:-1], counts[-1] + left))
+
+    @property
+    def _held_layers(self) -> int:
+        return self.layers if self.kept is None else self.device.decoder.layer_count
 
     @property
     def share(self) -> float:
@@ -293,22 +315,22 @@ class Offload:
     @property
     def waiting_w(self) -> float:
         """Power of device and host together while they wait within a pass, in watts."""
-        return self.device.waiting_w + self.host.waiting_w
+        return sum(room.deployment.waiting_w for room in self.rooms)
 
     @property
     def resting_w(self) -> float:
         """Power of device and host together between requests, in watts."""
-        return self.device.resting_w + self.host.resting_w
+        return sum(room.deployment.resting_w for room in self.rooms)
 
     def needed(self, sequences: int, tokens: int) -> tuple[float, float]:
         """Return the bytes that the device and the host hold for `sequences` sequences of `tokens` tokens."""
         if self.kept is not None:
-            device, host = (room.weights - kept.weights for room, kept in zip(self.rooms, self.kept, strict=True))
+            device, *_, host = (room.weights - kept.weights for room, kept in zip(self.rooms, self.kept, strict=True))
             own = self.kept[0].weights + sequences * self.rooms[0].cache(tokens) + self.rooms[0].workspace
             left = (1.0 - self.share) * host
-            return own + self.share * device, left + self.rooms[1].workspace * (left > 0.0)
+            return own + self.share * device, left + self.rooms[-1].workspace * (left > 0.0)
         bytes_held = []
-        for room, share in zip(self.rooms, (self.share, 1.0 - self.share), strict=True):
+        for room, share in ((self.rooms[0], self.share), (self.rooms[-1], 1.0 - self.share)):
             held = room.weights + sequences * room.cache(tokens)
             bytes_held.append(share * held + room.workspace * (share > 0.0))
         return bytes_held[0], bytes_held[1]
@@ -316,7 +338,10 @@ class Offload:
     def lacks(self, sequences: int, tokens: int) -> tuple[float, str]:
         """Return the bytes that do not fit and the memory that lacks them; 0 bytes if everything fits."""
         device, host = self.needed(sequences, tokens)
-        over = device - self.rooms[0].capacity, host - self.rooms[1].capacity
+        first, *others = self.rooms[:-1]
+        layer = max(device - first.workspace, 1.0) / max(self._held_layers, 1)  # a device holds whole layers
+        room = first.capacity + sum(max(0.0, one.capacity - one.workspace) // layer * layer for one in others)
+        over = device - room, host - self.rooms[-1].capacity
         if self.way.shared_bytes and (lacking := device + host - self.way.shared_bytes) > over[0]:
             return max(0.0, lacking), "memory"
         return (max(0.0, over[0]), "device") if over[0] >= over[1] else (max(0.0, over[1]), "host")
@@ -324,13 +349,13 @@ class Offload:
     def divide(self, passes: Passes) -> Shares:
         """Return the time of passes on the device, on the host and in copies, and their energy."""
         share, rest = self.share, 1.0 - self.share
-        own_s, own_j = _work(self.device, passes)
+        own_s, own_j = self._mix(self.rooms, passes)
         other_s, other_j = _work(self.host, passes)
         kept_s, kept_j, weights = np.zeros(1), np.zeros(1), self.rooms[0].weights
         crossings = 2.0 * (0.0 < share < 1.0)
         if self.kept is not None:
-            kept_s, kept_j = _work(self.kept[0].deployment, passes)
-            left_s, left_j = _work(self.kept[1].deployment, passes)
+            kept_s, kept_j = self._mix(self.kept, passes)
+            left_s, left_j = _work(self.kept[-1].deployment, passes)
             own_s, own_j = np.maximum(own_s - kept_s, 0.0), np.maximum(own_j - kept_j, 0.0)
             other_s, other_j = np.maximum(other_s - left_s, 0.0), np.maximum(other_j - left_j, 0.0)
             weights = weights - self.kept[0].weights
@@ -344,11 +369,21 @@ class Offload:
         is_sent = is_host & has_device & (tokens >= SENT_FROM) & (sent_s + rest * own_s < rest * other_s)
         device_s = kept_s + np.where(is_sent, own_s, share * own_s)
         host_s = np.where(is_sent, 0.0, rest * other_s)
-        copied = np.where(is_sent, sent, crossings * handed)
-        copy_s = np.where(is_sent, sent_s, crossings * (self.way.latency_s + handed * self.way.s_per_byte))
+        handovers = sum(one > 0 for one in self.counts) - 1.0 if has_device else 0.0
+        copied = np.where(is_sent, sent, crossings * handed) + handovers * handed
+        hop_s = self.way.latency_s + handed * self.way.s_per_byte
+        copy_s = np.where(is_sent, sent_s, crossings * hop_s) + handovers * hop_s
         work_j = kept_j + np.where(is_sent, own_j, share * own_j + rest * other_j) + copied * self.way.j_per_byte
         seconds = device_s + host_s + copy_s
         return Shares(device_s=device_s, host_s=host_s, copy_s=copy_s, joules=work_j + self.waiting_w * seconds)
+
+    def _mix(self, rooms: Sequence[Room], passes: Passes) -> tuple[Floats, Floats]:
+        """Return the seconds and dynamic joules of passes on the devices, each with its share of the layers."""
+        total, seconds, joules = float(sum(self.counts)) or 1.0, np.zeros(1), np.zeros(1)
+        for room, count in zip(rooms, self.counts, strict=False):
+            own_s, own_j = _work(room.deployment, passes)
+            seconds, joules = seconds + count / total * own_s, joules + count / total * own_j
+        return seconds, joules
 
     def price(self, passes: Passes, /) -> Cost:
         """Return the seconds and joules of passes on device and host."""

@@ -271,13 +271,15 @@ def _measure(question: Question, case: Case) -> dict[str, Any]:
     room, capacity = case.room, case.target.memory_capacity.value
     held = dict.fromkeys(("weight_bytes", "cache_bytes", "activation_bytes", "reserved_bytes"), 0.0)
     rest: dict[str, Any] = {
-        "model_bytes": 0.0, "largest_batch": case.most, "largest_context": 0, "needed_device_count": case.needed
+        "model_bytes": 0.0, "largest_batch": case.most, "largest_context": 0, "needed_device_count": case.needed,
+        "setting": "",
     }  # fmt: skip
     if room is not None:
         capacity = max(capacity, room.usable)  # a driver may report more than the nominal capacity
         cache, reserved = room.cache(question.context) * case.batch, capacity - room.usable
         held = dict(zip(held, (room.weights, cache, room.workspace, reserved), strict=True))
         rest |= {"model_bytes": room.model_bytes, "largest_context": room.tokens(case.batch)}
+        rest["setting"] = room.setting
     return {**held, **rest, "capacity_bytes": capacity, "memory_fraction": sum(held.values()) / capacity}
 
 

@@ -250,7 +250,7 @@ class UnderEngine:
         It grows with the rate of the links up to `LINKS_RATE`. PCIe takes none, nor does a bridge of two boards in a
         group of more.
         """
-        links = (one for one in hardware.links if one.connects == "device")
+        links = (one for one in hardware.peer_links if one.connects == "device")
         joined = (one.bandwidth.value for one in links if one.topology != "pair" or self.peers == 2)
         rate = max(joined, default=0.0) if self.peers > 1 else 0.0
         return LINKS.value * min(1.0, rate / LINKS_RATE)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.catalog import find_system, find_usable
+from joulemap.catalog.memory import describe_setting
 from joulemap.physics import GGUF_METHOD, PRECISION_BYTES, Hardware, carried_precision, read_weight_format
 from joulemap.physics.record.weight import find_weight_format
 from joulemap.system import frozen
@@ -82,18 +83,38 @@ class Room:
     """Draft model for speculative decoding on the same device."""
 
     @property
-    def capacity(self) -> float:
-        """Usable memory of the device in bytes, less the fixed overhead and the margin of the engine's process.
-
-        In a memory that is the machine's, neither the system's reserve nor memory beyond its GPU's share is usable.
-        """
+    def kept(self) -> float:
+        """Bytes of the fixed overhead and the margin of the engine's process."""
         one = self.deployment
         is_gpu = one.hardware.architecture == "gpu"
-        kept = find_overhead(one.hardware, exchanges=one.devices * one.data_devices > 1)
+        overhead = find_overhead(one.hardware, exchanges=one.devices * one.data_devices > 1)
+        return overhead + one.stack.value("memory_margin") * is_gpu
+
+    @cached_property
+    def limit(self) -> float:
+        """Usable memory of the device in bytes.
+
+        In a memory that is the machine's, the system's reserve is not usable, nor memory beyond its GPU's share, unless
+        the model does not fit otherwise and a setting lends more.
+        """
+        one = self.deployment
         usable = one.hardware.memory_capacity.value * find_memory_share(one.stack, one.hardware.memory_type)
-        if find_system(one.hardware):
-            usable = min(usable, find_usable(one.hardware))
-        return usable - kept - one.stack.value("memory_margin") * is_gpu
+        if not find_system(one.hardware):
+            return usable
+        lent = find_usable(one.hardware)
+        is_short = self.weights + self.workspace + self.cache(1) + self.kept > lent
+        return min(usable, find_usable(one.hardware, is_set=is_short))
+
+    @property
+    def setting(self) -> str:
+        """Setting of the system that the limit needs; empty for its default."""
+        hardware = self.deployment.hardware
+        return describe_setting(hardware) if find_system(hardware) and self.limit > find_usable(hardware) else ""
+
+    @property
+    def capacity(self) -> float:
+        """Usable memory of the device in bytes, less what the engine's process keeps."""
+        return self.limit - self.kept
 
     @cached_property
     def weights(self) -> float:

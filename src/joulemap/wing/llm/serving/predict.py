@@ -275,12 +275,13 @@ def choose_precisions(
     """Return the compute precision and the weight precision of a row; the latter is empty if both are equal.
 
     A stated activation precision decides; else a weight precision that the units accept directly, and for FP4 weights
-    the engine too; else 16 bits. If the row states no weight precision, the engine's default applies. bitsandbytes uses
-    int8 in GEMMs alone, with a scale for each output; all other operators use 16 bits.
+    the engine too; else 16 bits. FP4 activations decide nothing: tables call a run of FP4 weights so, whatever its
+    kernels multiply. If the row states no weight precision, the engine's default applies. bitsandbytes uses int8 in
+    GEMMs alone, with a scale for each output; all other operators use 16 bits. UsageError for an unknown word.
     """
     has = hardware.peaks
     wide = next((name for name in WIDE if name in has), next(iter(has)))
-    stated = wide if row.activation_precision in ("int16", "bf16", "fp16") else row.activation_precision
+    stated = _name_activations(row.activation_precision, wide)
     written = row.weight_precision or stack.weights
     weights = read_weight_format(written) if written else None
     is_wide = weights is None or weights.name in WIDE or (stack.widens and not stated)
@@ -298,6 +299,17 @@ def choose_precisions(
     if weights.name == FP4:
         return precision, FP4_BLOCKS
     return precision, "" if weights.name == precision else weights.name
+
+
+def _name_activations(stated: str, wide: str) -> str:
+    """Return the precision of stated activations, which may be a format such as mxfp8; empty if it decides nothing.
+
+    Sixteen bits of any kind are `wide`. UsageError for a word that names no format.
+    """
+    if stated in ("", "16", "int16", "bf16", "fp16"):
+        return wide if stated else ""
+    named = read_weight_format(stated).precision
+    return "" if named == FP4 else named
 
 
 def _exact_format(row: ServingRow, named: WeightFormat, byte_count: float) -> str:

@@ -21,10 +21,11 @@ NO_METHOD: Final = Template(
 )
 BUSY: Final = Template("{engine} runs at most {most:n sequence} at once, not the batch of {batch}")
 SHORTAGE: Final = Template(
-    "needs {lacking:B} more than its usable {capacity:B} for batch {batch}[ ({fitting} would fit)]"
+    "needs {lacking:B} more than its usable {capacity:B}[ with {setting}] for batch {batch}[ ({fitting} would fit)]"
 )
 WEIGHTS: Final = Template(
-    "needs {needed:B} for weights alone, but has {capacity:B} usable[ ({fitting} would fit at batch {batch})]"
+    "needs {needed:B} for weights and the engine, but has {capacity:B} usable[ with {setting}]"
+    "[ ({fitting} would fit at batch {batch})]"
 )
 MEMORY_LACKS: Final = Template("the {memory} lacks {lacking:B}")
 DIVIDED: Final = Template("{error}[ ({fitting} would fit)]")
@@ -49,6 +50,7 @@ WORDS: Final = Words(
         "precision": Template("precisions differ: {chips} runs in {precision}"),
         "price": Template("the cost of {chips} counts devices {way} at {price}[, busy {hours:plain} of 24 hours]"),
         "quality": Template("published quality loss of {precision} on {chips}: {quality}"),
+        "setting": Template("{chips} holds the model only with {setting}"),
         "slow_host": Template(
             "{chips} may be host-bound: in {share:set %} of the servers measured with {engine}, a slow host adds "
             "{added_s} to each step"

@@ -72,9 +72,12 @@ def list_members(box: Box, chips: Sequence[Hardware], modes: Sequence[str], aske
 
     Each device computes at the requested precision or the narrowest that can represent it. Weights keep a narrower
     requested precision: those below one byte stay packed on a device without such GEMMs, and are converted when read.
+    A port of one device bounds the links of the others.
     """
     members = []
-    for (name, device), hardware, mode in zip(box, chips, modes, strict=True):
+    ports = [link for one in chips for link in one.links]
+    for (name, device), chip, mode in zip(box, chips, modes, strict=True):
+        hardware = chip.at_ports(ports)
         wanted = device.precision or asked.precision
         precision, weights = choose_precision(hardware, wanted, asked.weight_precision)
         if precision != wanted:
