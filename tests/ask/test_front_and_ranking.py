@@ -889,7 +889,7 @@ def test_what_cannot_be_had_wins_nothing_and_says_what_it_would(chosen: Path, jo
     assert every.best is not None and every.best.hardware == "kpu_t256@30W" and every.projection is None
     words = ["--hardware", "tpu_v4,h100_sxm5,kpu_t256@30W", "--precision", "fp32,bf16", "--batch", "1"]
     text = joulemap("recommend", "resnet18", *words, "--db", chosen).stdout
-    assert text.startswith("Take tpu_v4: ")
+    assert text.startswith("Take tpu_v4 ")
     beyond = answer.facts.of(Choice)[1]
     assert beyond.runs == (answer.projection.run_id, answer.best.run_id)
     assert_close(beyond.ratio, 1.0 / (answer.projection.objective_ratio or 0.0))

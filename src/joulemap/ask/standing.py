@@ -21,10 +21,10 @@ def rank(scope: Scope, metric: str) -> tuple[Standing, ...]:
 
 
 def list_choosable(scope: Scope, ids: Sequence[int]) -> tuple[int, ...]:
-    """Return the runs that an answer can choose: those of available chips if these are several, otherwise all."""
+    """Return the runs that an answer can choose: those of available chips if there are any, otherwise all."""
     is_any = scope.settings.takes_all
     had = tuple(one for one in ids if is_any or scope.outlines[one].hardware not in scope.unavailable)
-    return had if len({scope.outlines[one].configured_hardware for one in had}) > 1 else tuple(ids)
+    return had or tuple(ids)
 
 
 def choose_each(scope: Scope, rows: Sequence[Standing]) -> list[Choice]:
@@ -75,9 +75,9 @@ def choose_best(
         runs=tuple(row.ranked_ids),
         metric=metric,
         value=values[winner],
-        ratio=further[others[0]][0],
-        probability=row.probability_best,
-        ahead=chances.get(others[0]),
+        ratio=further[others[0]][0] if others else None,
+        probability=row.probability_best if others else None,
+        ahead=chances.get(others[0]) if others else None,
         further=further,
         tied=tuple(row.rival_ids),
         equal=tuple(row.ranked_ids[: row.tied_count]) if row.tied_count > 1 else (),

@@ -76,7 +76,7 @@ BEST_BY: Final = Template("best {noun}")
 KNEE, AS_IS = "knee", "unchanged"
 ENERGIES: Final = ("energy", "efficiency", "edp")
 """Objectives that the parts of an energy explain."""
-TAKE: Final = Template("Build {design}: {gain} [at {losses} of {chip}][than {chip_alone}][; {rest}].")
+TAKE: Final = Template("Build {design}: {gains:and} [at {losses} of {chip}][than {chip_alone}][; {rest}].")
 KEEP: Final = Template("Keep {chip}: no design has better {objectives:or}")
 GAIN: Final[Mapping[bool, Template]] = {
     False: Template("{ratio:x} less {noun}"),
@@ -111,12 +111,14 @@ def describe_answer(answer: ExploreAnswer) -> str:
         return KEEP(chip=_name_base(facts, choices[0]), objectives=names) + "."
     moved = [one for one in facts.of(Change) if one.runs[1] == pick.run and one.metric in facts.asked]
     ratios = {one.metric: one.after.value / one.before.value for one in moved if one.metric != pick.metric}
-    losses = [LOSS(ratio=ratio, noun=name_objective(name)) for name, ratio in ratios.items()]
+    better = {name: ratio if name in higher else 1.0 / ratio for name, ratio in ratios.items()}
+    gained = {pick.metric: pick.ratio, **{name: ratio for name, ratio in better.items() if ratio > TIE_RATIO}}
+    losses = [LOSS(ratio=ratio, noun=name_objective(name)) for name, ratio in ratios.items() if name not in gained]
     many = [one.total for one in facts.of(Share) if one.metric == pick.metric and one.total]
     chip = _name_base(facts, pick)
     return TAKE(
         design=_name_design(facts, pick),
-        gain=GAIN[pick.metric in higher](ratio=pick.ratio, noun=name_objective(pick.metric)),
+        gains=[GAIN[name in higher](ratio=ratio, noun=name_objective(name)) for name, ratio in gained.items()],
         losses=join_names(losses),
         chip=chip,
         chip_alone=None if losses else chip,
