@@ -55,7 +55,7 @@ WITH chosen AS MATERIALIZED (
         CASE WHEN c.status = 'ok' THEN metric_value($y, c) END AS y_value
     FROM cube.cost(
         run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region, seller := $seller,
-        gco2_per_kwh := $gco2_per_kwh, pay := $pay
+        gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay
     ) AS c
 ),
 placed AS MATERIALIZED (

@@ -69,7 +69,7 @@ WITH chosen AS MATERIALIZED (
     FROM cube.cost(
         run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years,
         hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share,
-        region := $region, seller := $seller, gco2_per_kwh := $gco2_per_kwh, pay := $pay, rate_per_s := $rate_per_s
+        region := $region, seller := $seller, gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay, rate_per_s := $rate_per_s
     ) AS p
 ),
 missed AS (
@@ -86,7 +86,7 @@ missed AS (
         max_power_w := $max_power_w, min_throughput_per_s := $min_throughput_per_s, max_price_usd_per_hour :=
         $max_price_usd_per_hour, max_purchase_usd := $max_purchase_usd, utilization := $utilization, lifetime_years
         := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share
-        := $host_share, region := $region, seller := $seller, gco2_per_kwh := $gco2_per_kwh, pay := $pay, rate_per_s := $rate_per_s
+        := $host_share, region := $region, seller := $seller, gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay, rate_per_s := $rate_per_s
     ) AS k
     GROUP BY k.run_id
 ),

@@ -916,7 +916,7 @@ def test_limits_that_nothing_keeps_name_the_nearest_miss(chosen: Path, joulemap:
     assert nearest["violation_fraction"] == min(row["violation_fraction"] for row in available)
     assert [limit["meaning"] for limit in document["limits"]] == [
         "latency of a batch: at most 1 µs",
-        "power: at most 1 W",
+        "power at full speed of at most 1 W",
         "throughput: at least 1G/s",
     ]
     text = " ".join(joulemap("recommend", "resnet18", *words, *limits, "--db", chosen).stdout.split())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final, Protocol, TypeVar, cast, get_args
+from typing import Any, ClassVar, Final, Protocol, TypeVar, cast
 
 import attrs
 
@@ -16,7 +16,7 @@ from joulemap.catalog.sheet import find_region, find_scenario
 from joulemap.domain.default import ALONE, CANDIDATES, find_batches
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName
-from joulemap.domain.settings import WAY_OF, Deployment, Limits, Pay, Price, Settings, Usage
+from joulemap.domain.settings import WAY_OF, Limits, Pay, Price, Settings, Usage
 from joulemap.domain.table import Table, first_of_each, group
 from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.interval.error_scale import TOLD_APART
@@ -92,8 +92,9 @@ def choose_each_batch(
 
 
 def is_use_case(settings: Settings) -> bool:
-    """Return True for a scenario that takes one input at a time at a fixed rate, such as a camera."""
-    return bool(settings.scenario) and settings.scenario.strip().lower() not in get_args(Deployment)
+    """Return True if inputs come one at a time, at the rate that is asked: outside of data centres, as in a camera."""
+    deployment = apply_scenario(settings).deployment
+    return bool(deployment) and "datacenter" not in deployment
 
 
 def drop_idle_hours(usage: Usage) -> Usage:
@@ -113,8 +114,7 @@ def find_payment(usage: Usage, settings: Settings, prices: Sequence[Price] = (),
         return cast("Pay", WAY_OF[usage.seller])
     if prices:
         return "bought" if all(price.usd_per_hour is None for price in prices) else "rented"
-    deployments = apply_scenario(settings).deployment
-    return "bought" if deployments and "datacenter" not in deployments else usual
+    return "bought" if is_use_case(settings) else usual
 
 
 def read_usage(

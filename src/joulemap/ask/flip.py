@@ -27,7 +27,7 @@ from joulemap.domain.computed import described, make_table
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.metric import METRIC, VARIED_METRICS, MetricName, VariedMetricName
-from joulemap.domain.settings import BATCHES, Settings, Usage, check_name
+from joulemap.domain.settings import BATCHES, Price, Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.compare import PairChance
 from joulemap.generated.flip import BatchWinner
@@ -301,11 +301,12 @@ def flip(
     *,
     metric: VariedMetricName = "energy",
     usage: Usage = USAGE,
+    prices: Sequence[Price] = (),
 ) -> FlipAnswer:
     """Compute by which factor each constant must be wrong for the other chip to win.
 
-    Includes the share of each constant in the ratio's uncertainty, and the best next measurement. `usage` applies if
-    the metric is a cost. Raises like `explain`; UsageError if both chips are the same.
+    Includes the share of each constant in the ratio's uncertainty, and the best next measurement. `usage` and
+    `prices` apply to costs. Raises like `explain`; UsageError if both chips are the same.
     """
     check_name("metric", metric, VARIED_METRICS)
     settings.check_single("flip")
@@ -316,7 +317,7 @@ def flip(
     if len(selection.pairs) != 2:
         raise UsageError("name two different chips after the model, A and B")
     plan = plan_selected((model,), settings, selection)
-    with opening_variations(source, plan, metric, usage) as (scope, variations, paid):
+    with opening_variations(source, plan, metric, usage, prices) as (scope, variations, paid):
         if scope.refused:
             raise UnsupportedError("; ".join(scope.refusals))
         side_a, side_b = variations
@@ -328,7 +329,7 @@ def flip(
         named = scope.subjects({})
     half_width = chances.rows[0].half_width if chances.rows else None
     rows = Pair(side_a, side_b, metric, half_width).rows()
-    batches = _try_batches(source, model, settings, selection, metric, usage)
+    batches = _try_batches(source, model, settings, selection, metric, usage, prices)
     odds_of_half = _find_odds_of_half(choice.ratio, half_width)
     return FlipAnswer(
         scope=scope,
@@ -364,9 +365,15 @@ def _find_odds_of_half(ratio: float | None, half_width: float | None) -> float |
 
 
 def _try_batches(
-    source: Source, model: str, settings: Settings, selection: Selection, metric: VariedMetricName, usage: Usage
+    source: Source,
+    model: str,
+    settings: Settings,
+    selection: Selection,
+    metric: VariedMetricName,
+    usage: Usage,
+    prices: Sequence[Price],
 ) -> list[BatchWinner]:
-    """Return the better hardware at each batch size.
+    """Return the better hardware at each batch size, and whether both are statistically tied.
 
     Empty if the model has a fixed batch size or brings its own inputs. Empty also for a box, because its placement
     would change with the batch size.
@@ -377,14 +384,18 @@ def _try_batches(
     plan = plan_selected((model,), attrs.evolve(settings, batch=batches), selection)
     if any(one.is_traced for one in plan.models):
         return []
-    with opening_variations(source, plan, metric, usage) as (_, variations, _):
+    with opening_variations(source, plan, metric, usage, prices) as (scope, variations, _):
         by_batch = {(one.name, one.batch): one.metric(metric) for one in variations}
+        ids = list(scope.evaluated_ids)
+        chances = fetch(scope.connection, PairChance, run_ids=ids, metric=INTERVALS.get(metric, "none"))
+        batch_of = {run_id: one.batch for run_id, one in scope.outlines.items()}
+    close = [{batch_of[row.run_id], batch_of[row.other_run_id]} for row in chances if not row.is_told_apart]
     names = [name_configured(entry.id, mode) for entry, mode in selection.pairs]
     rows = []
     for batch in batches:
         value_a, value_b = (by_batch.get((name, batch)) for name in names)
         winner = None if value_a is None or value_b is None else "AB"[not is_better(metric, value_a, value_b)]
-        rows.append(BatchWinner(batch=batch, value_a=value_a, value_b=value_b, winner=winner))
+        rows.append(BatchWinner(batch=batch, value_a=value_a, value_b=value_b, winner=winner, is_tied={batch} in close))
     return rows
 
 
@@ -440,13 +451,13 @@ def find_reversals(
         for row in reverting
     ]
     own = "A" if winner == run_a else "B"
-    other = [row.batch for row in batches if row.winner not in (None, own)]
+    other = [row for row in batches if row.winner not in (None, own)]
     half = [Turn(runs=(loser, winner), axis="ratio", after=HALF, probability=odds_of_half)]
     facts = (
         choice,
         *turns[:MOST_TURNS],
         *(one for one in turns[MOST_TURNS:] if one.of not in {known.of for known in turns[:MOST_TURNS]}),
-        *(Turn(runs=(loser, winner), axis="batch", after=batch) for batch in other),
+        *(Turn(runs=(loser, winner), axis="batch", after=row.batch, is_tied=row.is_tied) for row in other),
         *(half if odds_of_half is not None else ()),
         *_share_out(rows, sides),
         *caveats,

@@ -224,7 +224,7 @@ def select_hardware(settings: Settings, default: Default = "four", *, is_capped:
         unplugged=unplugged,
         fallback_boundary=settings.fallback_boundary,
     )
-    if budget is None or (default == "every mode" and not budget.is_asked):
+    if budget is None:
         return selection
     if not is_capped:
         return attrs.evolve(selection, budget=attrs.evolve(budget, is_mean=True))
@@ -232,7 +232,10 @@ def select_hardware(settings: Settings, default: Default = "four", *, is_capped:
         **find_rest_w((entry for entry, _ in chosen), known),
         **{name: host.entry.static_w for name, host in hosts.items() if host.is_counted},
     }
-    fitting, left_out = keep_within(chosen, budget, is_every_mode=default == "every mode", beside_w=beside_w)
+    named = {HardwareRef.read(name).mode.casefold() for name in names}
+    fitting, left_out = keep_within(
+        chosen, budget, is_every_mode=default == "every mode", beside_w=beside_w, named_modes=named
+    )
     if not fitting:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise UsageError(f"no hardware stays within {format_si(budget.power_w, 'W')}: {reasons}")
