@@ -311,7 +311,7 @@ class RankedAnswer(CandidateAnswer):
             value=self.find_value(best),
             ratio=self.compare(best, others[0]) if others else None,
             probability=chance,
-            ahead=None if behind is None else 1.0 - behind,
+            ahead=None if behind is None else max(1.0 - behind, chance or 0.0),  # the best beats the next
             tied=list_ids(tied),
             equal=list_ids((best, *equal)) if equal else (),
         )

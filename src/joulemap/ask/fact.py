@@ -54,6 +54,8 @@ class Subject:
     """True if the user named the hardware."""
     architecture: str = ""
     """Class of the hardware, if the answer compares classes."""
+    is_sure: bool = True
+    """False if it is unknown whether the hardware can run every operator, so that no chance holds."""
 
 
 class AboutRuns:
@@ -127,6 +129,11 @@ class Choice(AboutRuns):
         """Return the factor by which the winner is better than a run: 1 for itself, infinite if unknown."""
         ratio = 1.0 if run_id == self.run or run_id in self.equal else self.against(run_id)[0]
         return float("inf") if ratio is None else ratio
+
+    def without_chances(self) -> Choice:
+        """Return the choice without probabilities."""
+        further = {one: (ratio, None) for one, (ratio, _) in self.further.items()}
+        return attrs.evolve(self, probability=None, ahead=None, further=further)
 
     def facing(self, run_id: int) -> Choice:
         """Return the choice with another run as the runner-up."""

@@ -265,12 +265,14 @@ class Scope:
 
     def subjects(self, settings: Mapping[int, tuple[str, ...]]) -> dict[int, Subject]:
         """Return run id -> run; `settings` holds what distinguishes a run from others of its hardware."""
+        unlisted = {entry.id for entry, _ in self.selection.pairs if entry.is_unlisted}
         return {
             run_id: Subject(
                 hardware=one.configured_hardware,
                 settings=settings.get(run_id, ()),
                 is_available=one.hardware not in self.unavailable,
                 is_named=self.is_named,
+                is_sure=one.hardware not in unlisted,
             )
             for run_id, one in self.outlines.items()
         }

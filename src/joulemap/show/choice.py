@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.ask.decision import decide
-from joulemap.ask.fact import Choice, Decision, Entry, Facts, Lead, Refusal, Subject
+from joulemap.ask.fact import Choice, Decision, Entry, Facts, Lead, Subject
 from joulemap.domain.metric import METRIC, TIE_RATIO
 from joulemap.domain.table import first_of_each
 from joulemap.show.caveat import show_middle
@@ -81,11 +81,12 @@ SOLD_ALONE: Final = Template("Take {name}: of these chips, it alone can be bough
 ANY: Final = Template("Take {name}: the {best} {noun}, {value}[ ({chance} likely best)]")
 OTHERS: Final = Template("{head}; {names} may be as good[ on {noun}]")
 CHEAPER: Final = Template("{head}; take the cheaper, or measure both")
+ANY_OF: Final = Template("{head}; take either, or measure both")
 PAID: Final = {"cost", "price", "purchase", "usd_per_million"}
 """Metrics by which a tie leaves no cheaper run."""
 
 SAME: Final = Template("{names} have the same {noun}")
-ONLY: Final = Template("{name} uses {energy} and takes {latency} per batch[; {refused:n other chip} cannot run this]")
+ONLY: Final = Template("{name} uses {energy} and takes {latency} per batch")
 ALONE: Final = Template("{name} is the only chip that was compared[; {noun}: {value}]")
 NOT_SOLD: Final = ", but cannot be bought."
 NONE_SOLD: Final = "; none can be bought."
@@ -115,9 +116,7 @@ def describe_answer(facts: Facts) -> str:
         return describe_choices(list(first_of_each(choices, lambda one: one.metric).values()), facts.runs)
     entry = facts.of(Entry)[0]
     shown = {name: show_middle(entry.values[name]) for name in ("energy", "latency")}
-    run = facts.runs[entry.run]
-    refused = {chip for one in facts.of(Refusal) if one.runs for chip in one.hardware} - {run.hardware}
-    return ONLY(name=name_run(run), refused=len(refused) or None, **shown) + "."
+    return ONLY(name=name_run(facts.runs[entry.run]), **shown) + "."
 
 
 def describe_choices(
@@ -127,7 +126,11 @@ def describe_choices(
 
     `add` extends the line by the values `more`, unless the line then becomes too long.
     """
-    decision = decide([_merge_alike(one, runs) for one in choices[:2]])
+    choices = [_merge_alike(one, runs) for one in choices[:2]]
+    decision = decide(choices)
+    if not all(runs[one].is_sure for one in (decision.run, choices[0].run)):
+        choices = [one.without_chances() for one in choices]
+        decision = decide(choices)
     taken, name = decision.run, name_run(runs[decision.run])  # with its settings, even if its rivals share them
     if len({runs[one].settings for one in decision.runs}) < 2:
         runs = drop_settings(runs, (*decision.runs, *decision.alike))
@@ -201,8 +204,8 @@ def _list_ties(decision: Decision, choice: Choice, runs: Mapping[int, Subject], 
         head = SAME(names=join_names([name, *names]), noun=join_names(nouns))
     else:
         head = EITHER(name=name, rival=names[0], noun=nouns[0], other=join_names(nouns[1:]), chance=chance)
-    has_cheaper = runs[taken].is_available and PAID.isdisjoint(one.metric for one in decision.leads)
-    return [CHEAPER(head=head), head] if has_cheaper else [head]
+    has_cheaper = PAID.isdisjoint(one.metric for one in decision.leads)
+    return [(CHEAPER if has_cheaper else ANY_OF)(head=head), head] if runs[taken].is_available else [head]
 
 
 def describe_lead(lead: Lead, rival: str, per: str, *, is_sure: bool = True) -> str:

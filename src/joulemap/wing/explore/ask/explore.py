@@ -29,7 +29,7 @@ from joulemap.ask import (
 from joulemap.ask.cause import share_energies
 from joulemap.ask.knee import find_knee
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain import LIMITS, SETTINGS, Limits, Settings, Table, check_name, make_table
+from joulemap.domain import LIMITS, SETTINGS, TIE_RATIO, Limits, Settings, Table, check_name, make_table
 from joulemap.physics import RETICLE
 from joulemap.plan import Source
 from joulemap.system import FJ_PER_J, FS_PER_S, UnsupportedError, UsageError, frozen
@@ -275,10 +275,11 @@ def find_sensible(done: Survey) -> int | None:
 
     def beats(row: int) -> bool:
         base = own[int(done.group[row])]
+        if base.refusal[0]:
+            return False
         known = zip(done.costs[row].tolist(), done.objectives, strict=True)
-        return not base.refusal[0] and all(
-            cost <= math.log(float(base.value(one)[0])) * one.sign + SAME for cost, one in known
-        )
+        gains: list[float] = [math.log(float(base.value(one)[0])) * one.sign - cost for cost, one in known]
+        return min(gains) >= -SAME and max(gains) > math.log(TIE_RATIO)
 
     for some in (list(filter(beats, rows)), rows):
         place = find_knee([(math.exp(one[0]), math.exp(one[1])) for one in done.costs[some]])
