@@ -50,7 +50,8 @@ WITH chosen AS MATERIALIZED (
         p.edp_per_inference_js, p.price_cloud_usd_per_hour, p.price_purchase_usd, p.total_purchase_usd, p.pay, p.way, p.usd_per_million,
         p.rented_usd_per_million, p.bought_usd_per_million, p.price_half_width, p.seller, p.price_text, p.unlike_price_text,
         p.gco2_per_million,
-        p.is_available, p.reason, p.assumed_host, p.host_energy_per_inference_j, p.total_energy_per_inference_j,
+        p.is_available OR coalesce('given' IN (p.rented_basis, p.bought_basis), FALSE) AS is_available,
+        p.reason, p.assumed_host, p.host_energy_per_inference_j, p.total_energy_per_inference_j,
         p.total_energy_j, p.busy_fraction, p.idle_energy_per_inference_j,
         metric_value($objective, p) * CASE
             WHEN $objective IN ('cost', 'carbon') OR p.energy_per_inference_j IS NULL THEN 1e0

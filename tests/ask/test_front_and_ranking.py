@@ -673,8 +673,9 @@ def test_the_way_of_paying_follows_from_the_question_alone() -> None:
         (Usage(), Settings(scenario="datacenter"), (), "rented"),
     ]
     for usage, asked, prices, way in cases:
-        assert find_payment(usage, asked, prices) == way
-        assert find_payment(usage, attrs.evolve(asked, hardware=("l4", "tpu_v4")), prices) == way
+        priced = attrs.evolve(usage, prices=prices)
+        assert find_payment(priced, asked) == way
+        assert find_payment(priced, attrs.evolve(asked, hardware=("l4", "tpu_v4"))) == way
 
 
 def test_price_energy_and_power_include_a_host_together(made_up: Connection) -> None:

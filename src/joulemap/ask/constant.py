@@ -20,7 +20,7 @@ from joulemap.domain.computed import described, make_table
 from joulemap.domain.constant import name_constant
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.metric import METRIC, VARIED_METRICS, MetricName, VariedMetricName
-from joulemap.domain.settings import Price, Settings, Usage, check_name
+from joulemap.domain.settings import Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.physics.interval.error_scale import MOVING, SCALED, find_thinness
 from joulemap.physics.record.constant import LOSS, Constant
@@ -190,7 +190,7 @@ class EvidenceAnswer(ConstantAnswer):
 
 @contextlib.contextmanager
 def opening_variations(
-    source: Source, plan: Plan, metric: VariedMetricName, usage: Usage, prices: Sequence[Price] = ()
+    source: Source, plan: Plan, metric: VariedMetricName, usage: Usage
 ) -> Iterator[tuple[Scope, list[Variation], str]]:
     """Yield the scope of a question about the runs of a plan, each run as a function of its constants, and the way of
     paying.
@@ -199,7 +199,7 @@ def opening_variations(
     """
     billed = usage if metric in BILLED else None
     with opening_runs(source, plan, needs_catalogue=billed is not None) as runs:
-        compared = find_prices(runs.connection, runs.ids, plan.settings, billed, prices)
+        compared = find_prices(runs.connection, runs.ids, plan.settings, billed)
         scope = Scope.of(runs)
         yield scope, find_variations(runs, billed, compared.of_run), compared.paid
         scope.read()
@@ -212,11 +212,10 @@ def sensitivity(
     *,
     metric: VariedMetricName = "energy",
     usage: Usage = USAGE,
-    prices: Sequence[Price] = (),
 ) -> SensitivityAnswer:
     """Compute the effect of each constant of each chip on a metric of the model.
 
-    Only constants that the run uses are varied, one at a time; `usage` and `prices` apply to costs. Raises like
+    Only constants that the run uses are varied, one at a time; `usage` applies if the metric is a cost. Raises like
     `compare`; UsageError if no hardware is named, UnsupportedError if the cost of none is known.
     """
     check_name("metric", metric, VARIED_METRICS)
@@ -224,7 +223,7 @@ def sensitivity(
     if not settings.hardware and not settings.architecture and not settings.deployment:
         raise UsageError("name a chip after the model; see `joulemap hardware list`")
     plan = plan_selected((model,), settings, select_hardware(settings))
-    with opening_variations(source, plan, metric, usage, prices) as (scope, variations, paid):
+    with opening_variations(source, plan, metric, usage) as (scope, variations, paid):
         scope.check_evaluated()
         if all(one.metric(metric) is None for one in variations):
             refuse_unpriced(variations[0].name, metric, paid)

@@ -27,7 +27,7 @@ from joulemap.domain.computed import described, make_table
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.metric import METRIC, VARIED_METRICS, MetricName, VariedMetricName
-from joulemap.domain.settings import BATCHES, Price, Settings, Usage, check_name
+from joulemap.domain.settings import BATCHES, Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.compare import PairChance
 from joulemap.generated.flip import BatchWinner
@@ -301,12 +301,11 @@ def flip(
     *,
     metric: VariedMetricName = "energy",
     usage: Usage = USAGE,
-    prices: Sequence[Price] = (),
 ) -> FlipAnswer:
     """Compute by which factor each constant must be wrong for the other chip to win.
 
-    Includes the share of each constant in the ratio's uncertainty, and the best next measurement. `usage` and
-    `prices` apply to costs. Raises like `explain`; UsageError if both chips are the same.
+    Includes the share of each constant in the ratio's uncertainty, and the best next measurement. `usage` applies if
+    the metric is a cost. Raises like `explain`; UsageError if both chips are the same.
     """
     check_name("metric", metric, VARIED_METRICS)
     settings.check_single("flip")
@@ -317,7 +316,7 @@ def flip(
     if len(selection.pairs) != 2:
         raise UsageError("name two different chips after the model, A and B")
     plan = plan_selected((model,), settings, selection)
-    with opening_variations(source, plan, metric, usage, prices) as (scope, variations, paid):
+    with opening_variations(source, plan, metric, usage) as (scope, variations, paid):
         if scope.refused:
             raise UnsupportedError("; ".join(scope.refusals))
         side_a, side_b = variations
@@ -329,7 +328,7 @@ def flip(
         named = scope.subjects({})
     half_width = chances.rows[0].half_width if chances.rows else None
     rows = Pair(side_a, side_b, metric, half_width).rows()
-    batches = _try_batches(source, model, settings, selection, metric, usage, prices)
+    batches = _try_batches(source, model, settings, selection, metric, usage)
     odds_of_half = _find_odds_of_half(choice.ratio, half_width)
     return FlipAnswer(
         scope=scope,
@@ -371,7 +370,6 @@ def _try_batches(
     selection: Selection,
     metric: VariedMetricName,
     usage: Usage,
-    prices: Sequence[Price],
 ) -> list[BatchWinner]:
     """Return the better hardware at each batch size, and whether both are statistically tied.
 
@@ -384,7 +382,7 @@ def _try_batches(
     plan = plan_selected((model,), attrs.evolve(settings, batch=batches), selection)
     if any(one.is_traced for one in plan.models):
         return []
-    with opening_variations(source, plan, metric, usage, prices) as (scope, variations, _):
+    with opening_variations(source, plan, metric, usage) as (scope, variations, _):
         by_batch = {(one.name, one.batch): one.metric(metric) for one in variations}
         ids = list(scope.evaluated_ids)
         chances = fetch(scope.connection, PairChance, run_ids=ids, metric=INTERVALS.get(metric, "none"))

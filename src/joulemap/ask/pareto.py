@@ -20,12 +20,11 @@ from joulemap.ask.candidate import (
 from joulemap.ask.cause import find_causes, make_term
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Front, Quantity, Term
 from joulemap.ask.knee import find_knee
-from joulemap.ask.price import price_parameters
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import opening_scope, vary
 from joulemap.domain.default import CANDIDATES, USAGE, price_at_wall
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
-from joulemap.domain.settings import Price, Settings, Usage, check_name
+from joulemap.domain.settings import Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.analyze import RunTotal
 from joulemap.generated.pareto import ParetoPoint
@@ -188,23 +187,21 @@ def pareto(
     x: MetricName = "latency",
     y: MetricName = "energy_per_inference",
     usage: Usage = USAGE,
-    prices: Sequence[Price] = (),
 ) -> ParetoAnswer:
     """Compute the Pareto front of configurations in two metrics, and the configurations that it dominates.
 
     Combines hardware (the whole catalogue by default), power modes, precisions, runtimes and batch sizes (by default 1,
-    8 and 32 on chips for data centres, else 1). Runs that are not stored are evaluated. `prices` replace those of the
-    catalogue. Raises like `compare`.
+    8 and 32 on chips for data centres, else 1). Runs that are not stored are evaluated. Raises like `compare`.
     """
     for name in (x, y):
         check_name("metric", name, METRIC_NAMES)
     if x == y:
         raise UsageError(f"both metrics are {x}: a front needs two")
     settings = price_at_wall(settings, (x, y))
-    used, pay = read_usage(usage, settings, prices, "both" if "cost" in (x, y) else "rented")
-    paid, _ = price_parameters(prices)
+    used, pay = read_usage(usage, settings, "both" if "cost" in (x, y) else "rented")
     with opening_scope(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as scope:
+        scope = scope.sell(pay)
         units = {"x_value": METRIC[x].unit, "y_value": METRIC[y].unit}
-        given = {"run_ids": list(scope.run_ids), "x": x, "y": y, **used, **paid, **pay}
+        given = {"run_ids": list(scope.run_ids), "x": x, "y": y, **used, **pay}
         answer = ParetoAnswer(scope=scope, x=x, y=y, **fetch_candidates(scope, ParetoAnswer, units, **given))
         return attrs.evolve(answer, facts=find_facts(answer))

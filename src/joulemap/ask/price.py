@@ -130,15 +130,14 @@ def find_prices(
     run_ids: Iterable[int],
     settings: Settings,
     usage: Usage | None,
-    prices: Sequence[Price] = (),
 ) -> ComparedPrices:
     """Return the prices that `cost` would compare for these runs; empty if `usage` is None."""
     if usage is None:
         return ComparedPrices(of_run={}, paid="")
-    (used, way), (paid, named) = read_usage(usage, settings, prices, "both"), price_parameters(prices)
+    (used, way), (_, named) = read_usage(usage, settings, "both"), price_parameters(usage.prices)
     by_run: dict[int, dict[str, Quantity | None]] = {}
     pay, kinds = "", set()
-    for row in fetch(connection, CostOption, run_ids=list(run_ids), **used, **paid, **named, **way):
+    for row in fetch(connection, CostOption, run_ids=list(run_ids), **used, **named, **way):
         pay = row.pay
         known = by_run.setdefault(row.run_id, {"price_cloud": None, "price_purchase": None})
         if row.status == "ok" and row.is_alike and row.way in (pay, *(WAYS if pay == "both" else ())):

@@ -28,7 +28,6 @@ from joulemap.ask.candidate import (
 from joulemap.ask.cause import HOST, IDLE, ROLE, find_causes, make_term, share_out
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Supply, Term, Turn
 from joulemap.ask.finding import Finding
-from joulemap.ask.price import price_parameters
 from joulemap.ask.rule import UNKNOWN, find_caveats
 from joulemap.ask.scope import VARYING, Scope, opening_scope, vary
 from joulemap.catalog.sheet import find_scenario
@@ -37,7 +36,7 @@ from joulemap.domain.default import CANDIDATES, LIMITS, USAGE, price_at_wall
 from joulemap.domain.host import name_whole
 from joulemap.domain.metric import METRIC, METRIC_NAMES, TIE_RATIO, MetricName
 from joulemap.domain.offer import WAY_UNITS
-from joulemap.domain.settings import Limits, Pay, Price, Settings, Usage, check_name
+from joulemap.domain.settings import Limits, Pay, Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.recommend import RankedConfiguration, Violation
 from joulemap.plan.run import Plan
@@ -371,18 +370,14 @@ def recommend(
     objective: MetricName = "energy_per_inference",
     limits: Limits = LIMITS,
     usage: Usage = USAGE,
-    prices: Sequence[Price] = (),
 ) -> RecommendAnswer:
     """Return the configurations that meet the limits, best first, and the violations of the others.
 
     The configurations are the same as in `pareto`. If none meets the limits, `nearest_miss` is the configuration with
-    the smallest worst relative violation, and `misses_limits` is True. `prices` replace those of the catalogue. Raises
-    like `compare`.
+    the smallest worst relative violation, and `misses_limits` is True. Raises like `compare`.
     """
     rate_per_s = limits.min_throughput_per_s or 0.0 if is_use_case(settings) else 0.0
-    return recommend_at_rate(
-        source, model, settings, rate_per_s, objective=objective, limits=limits, usage=usage, prices=prices
-    )
+    return recommend_at_rate(source, model, settings, rate_per_s, objective=objective, limits=limits, usage=usage)
 
 
 def recommend_at_rate(
@@ -394,7 +389,6 @@ def recommend_at_rate(
     objective: MetricName,
     limits: Limits,
     usage: Usage,
-    prices: Sequence[Price] = (),
     per: str = "inference",
 ) -> RecommendAnswer:
     """Return the answer of `recommend` at a fixed rate in inferences per second; 0 if the chip runs at full speed.
@@ -404,13 +398,13 @@ def recommend_at_rate(
     check_name("objective", objective, METRIC_NAMES)
     settings = price_at_wall(settings, (objective,))
     usual: Pay = "both" if objective == "cost" else "rented"
-    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, prices, usual)
-    paid, _ = price_parameters(prices)
+    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, usual)
     plan = plan_candidates(model, settings, rate_per_s)
     limits = _limit_rate(limits, plan, rate_per_s)
     with opening_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:
+        scope = scope.sell(pay)
         asked: dict[str, Any] = {"objective": objective, "rate_per_s": rate_per_s}
-        given = {"run_ids": list(scope.run_ids), **limits.parameters, **used, **paid, **pay, **asked}
+        given = {"run_ids": list(scope.run_ids), **limits.parameters, **used, **pay, **asked}
         units = {"objective_value": METRIC[objective].unit}
         tables = fetch_candidates(scope, RecommendAnswer, units, **given)
         answer = RecommendAnswer(scope=scope, limits=limits, per=per, **asked, **tables)

@@ -51,6 +51,8 @@ class Scope:
     """Models as the caller named them; empty to take the names of the stored runs."""
     unstored: tuple[Refusal, ...] = ()
     """Hardware that was refused before it had a stored run."""
+    priced: frozenset[str] = frozenset()
+    """Hardware that the question prices, so that it can be bought or rented."""
 
     @classmethod
     def of(cls, held: StoredRuns) -> Scope:
@@ -87,6 +89,10 @@ class Scope:
         kept = {*ids, *self.refused}
         return self.part(one for one in self.run_ids if one in kept)
 
+    def sell(self, payment: Mapping[str, Any]) -> Scope:
+        """Return the scope in which hardware with a price in the parameters of a payment can be had."""
+        return attrs.evolve(self, priced=frozenset(key.partition(":")[0] for key in payment["price_of"]))
+
     def read(self) -> None:
         """Read everything that an answer needs after the connection is closed."""
         self.reading.read()
@@ -119,7 +125,7 @@ class Scope:
     @property
     def unavailable(self) -> frozenset[str]:
         """Hardware that can be neither bought nor rented."""
-        return self.reading.unavailable
+        return self.reading.unavailable - self.priced
 
     @property
     def assumed(self) -> Mapping[int, AssumedEnergy]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import TwoHardwareOptions
-from joulemap.cli.option.limit import PriceOptions, UsageOptions
+from joulemap.cli.option.limit import UsageOptions
 from joulemap.cli.option.phase import PassRunOptions
 from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Limit, Model
@@ -20,7 +20,6 @@ def flip(
     metric: VariedMetricName = option("energy", "Metric in which one chip wins."),
     limit: Limit = 6,
     run: PassRunOptions,
-    prices: PriceOptions,
     usage: UsageOptions,
     plot: PlotOptions,
     output: OutputOptions,
@@ -38,6 +37,6 @@ def flip(
     """
     run = run.of_checkpoint(model)
     answer = output.workspace().flip(
-        run.name(model), *hardware.read_both(), run.settings(), metric=metric, usage=usage.read(), prices=prices.read()
+        run.name(model), *hardware.read_both(), run.settings(), metric=metric, usage=usage.read()
     )
     output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit))

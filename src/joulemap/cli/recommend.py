@@ -5,7 +5,7 @@ from __future__ import annotations
 from joulemap.cli.command import advanced, command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import CandidateHardwareOptions
-from joulemap.cli.option.limit import LimitOptions, PriceOptions, UsageOptions
+from joulemap.cli.option.limit import LimitOptions, UsageOptions
 from joulemap.cli.option.run import HOST_HELP, CandidateRunOptions, Check, Limit, Model
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.metric import MetricName
@@ -36,7 +36,6 @@ def recommend(
     check: Check = False,
     hardware: CandidateHardwareOptions,
     run: RecommendedRunOptions,
-    prices: PriceOptions,
     usage: UsageOptions,
     output: OutputOptions,
 ) -> None:
@@ -59,7 +58,6 @@ def recommend(
         objective=objective,
         limits=bounds,
         usage=usage.read(),
-        prices=prices.read(),
     )
     output.write(answer.document(limit=limit, repeated=output.repeat(run)), answer if check else None)
     if answer.misses_limits:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import NamedHardwareOptions
-from joulemap.cli.option.limit import PriceOptions, UsageOptions
+from joulemap.cli.option.limit import UsageOptions
 from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Limit, Model, RunOptions
 from joulemap.cli.output import OutputOptions
@@ -19,7 +19,6 @@ def sensitivity(
     limit: Limit = 6,
     hardware: NamedHardwareOptions,
     run: RunOptions,
-    prices: PriceOptions,
     usage: UsageOptions,
     plot: PlotOptions,
     output: OutputOptions,
@@ -35,6 +34,6 @@ def sensitivity(
     joulemap sensitivity resnet50 l4 --precision int8 --metric cost --format csv
     """
     answer = output.workspace().sensitivity(
-        model, run.settings(**hardware.keywords()), metric=metric, usage=usage.read(), prices=prices.read()
+        model, run.settings(**hardware.keywords()), metric=metric, usage=usage.read()
     )
     output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit))

@@ -514,7 +514,8 @@ def _pairs(
         standing = _list_default_classes(settings, default)
         entries = [known[find_default_chip(name)] for name in standing] or [known[name] for name in DEFAULT_HARDWARE]
         if (is_filtered and not standing) or default != "four":
-            entries = list(known.values())
+            is_any = bool(settings.kind) or settings.takes_all  # else nothing that is only inside another product
+            entries = [entry for entry in known.values() if is_any or not entry.sold_in]
         pairs = [(entry, mode) for entry in entries for mode in _modes(entry, power_mode, default)]
         if power_mode and not pairs:
             raise UnknownNameError(
