@@ -22,7 +22,7 @@ from joulemap.ask.constant import ConstantAnswer, Varied, describe_constant, ope
 from joulemap.ask.fact import Caveat, Choice, Facts, Quantity, Refusal, Share, Subject, Turn
 from joulemap.ask.price import refuse_unpriced
 from joulemap.ask.rule import find_caveats
-from joulemap.ask.scope import Scope
+from joulemap.ask.standing import choose_pair
 from joulemap.domain.computed import described, make_table
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.hardware_ref import name_configured
@@ -31,7 +31,7 @@ from joulemap.domain.settings import BATCHES, Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.compare import PairChance
 from joulemap.generated.flip import BatchWinner
-from joulemap.physics.interval.error_scale import NORMAL, TOLD_APART
+from joulemap.physics.interval.error_scale import NORMAL
 from joulemap.physics.record.constant import STATIC
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.root import MOST_FACTOR, solve
@@ -323,7 +323,7 @@ def flip(
         chances = fetch(scope.connection, PairChance, run_ids=list(scope.run_ids), metric=INTERVALS.get(metric, "none"))
         values = _read_values(side_a, side_b, metric, paid)
         probability = max((row.probability_better for row in chances), default=None)
-        choice = choose(scope, metric, values, probability)
+        choice = choose_pair(metric, dict(zip(scope.run_ids, values, strict=True)), probability)
         caveats = find_caveats(scope, [choice], metric=metric)
         named = scope.subjects({})
     half_width = chances.rows[0].half_width if chances.rows else None
@@ -400,22 +400,6 @@ def _try_batches(
 def is_better(metric: MetricName, value: float, other: float) -> bool:
     """Return whether a value of a metric is better than another one."""
     return (value < other) != METRIC[metric].is_higher_better
-
-
-def choose(scope: Scope, metric: MetricName, values: Sequence[float], probability: float | None) -> Choice:
-    """Return the better of two runs by a metric; `values` has their values."""
-    (value_a, value_b), (run_a, run_b) = values, scope.run_ids
-    is_first = is_better(metric, value_a, value_b)
-    winner, loser = (run_a, run_b) if is_first else (run_b, run_a)
-    is_close = probability is not None and probability < TOLD_APART
-    return Choice(
-        runs=(winner, loser),
-        metric=metric,
-        value=Quantity(value_a if is_first else value_b, METRIC[metric].unit),
-        ratio=max(value_a / value_b, value_b / value_a),
-        probability=probability,
-        tied=(loser,) if is_close else (),
-    )
 
 
 def find_reversals(

@@ -9,7 +9,9 @@ from joulemap.ask.candidate import MOST_ENTRIES
 from joulemap.ask.fact import Caveat, Choice, Entry, Quantity, Refusal
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope
+from joulemap.domain.metric import METRIC, MetricName
 from joulemap.generated.compare import Recommendation, Standing
+from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.store.query import fetch
 
 
@@ -60,6 +62,24 @@ def choose(rows: Sequence[Standing], *, model: str = "") -> Choice:
         tied=tuple(row.run_id for row in tied),
         equal=tuple(equal) if len(equal) > 1 else (),
         model=model,
+    )
+
+
+def choose_pair(
+    metric: MetricName, values: Mapping[int, float], probability: float | None, *, is_equal: bool = False
+) -> Choice:
+    """Return the better of two runs by a metric, from run -> value and the probability that it is better."""
+    order = sorted(values, key=lambda one: values[one], reverse=METRIC[metric].is_higher_better)
+    least, most = sorted((values[order[0]], values[order[-1]]))
+    is_close = most > least and probability is not None and probability < TOLD_APART
+    return Choice(
+        runs=tuple(order),
+        metric=metric,
+        value=Quantity(values[order[0]], METRIC[metric].unit),
+        ratio=most / least if least else None,
+        probability=probability,
+        tied=tuple(order[1:]) if is_close else (),
+        equal=tuple(order) if is_equal else (),
     )
 
 
