@@ -24,6 +24,7 @@ from joulemap.physics.change import change_hardware, follow, point_hardware
 from joulemap.physics.law import VARIABLE
 from joulemap.physics.power import PowerLaw
 from joulemap.physics.record.address import Address
+from joulemap.physics.record.configuration import Precision
 from joulemap.physics.record.constant import list_constants
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.silicon import RETICLE, count_dies
@@ -426,7 +427,7 @@ def test_a_pass_is_explored_under_its_engine(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("like", "precision"), [("tpu_v4", "fp32"), ("l4", "fp32"), ("kpu_t256", "int8")])
 def test_the_design_to_take_is_on_the_front_and_its_unchanged_chip_does_not_beat_it(
-    workspace: Workspace, like: str, precision: str
+    workspace: Workspace, like: str, precision: Precision
 ) -> None:
     answer = workspace.explore("resnet18", like=like, precision=precision)
     choice = next(one for one in answer.facts.of(Choice) if one.ratio is not None and one.ratio > TIE_RATIO)

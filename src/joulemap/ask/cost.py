@@ -234,7 +234,7 @@ def cost(
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, "both")
     options, named = _read_options(between), price_parameters(usage.prices)[1]
     with opening_scope(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as scope:
-        scope = scope.sell(pay)
+        scope = scope.sell(usage.prices)
         connection, ids = scope.connection, list(scope.run_ids)
         if limits.bounds:
             given = {"run_ids": ids, **limits.parameters, "host_share": used["host_share"]}

@@ -200,7 +200,7 @@ def pareto(
     settings = price_at_wall(settings, (x, y))
     used, pay = read_usage(usage, settings, "both" if "cost" in (x, y) else "rented")
     with opening_scope(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as scope:
-        scope = scope.sell(pay)
+        scope = scope.sell(usage.prices)
         units = {"x_value": METRIC[x].unit, "y_value": METRIC[y].unit}
         given = {"run_ids": list(scope.run_ids), "x": x, "y": y, **used, **pay}
         answer = ParetoAnswer(scope=scope, x=x, y=y, **fetch_candidates(scope, ParetoAnswer, units, **given))

@@ -402,7 +402,7 @@ def recommend_at_rate(
     plan = plan_candidates(model, settings, rate_per_s)
     limits = _limit_rate(limits, plan, rate_per_s)
     with opening_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:
-        scope = scope.sell(pay)
+        scope = scope.sell(usage.prices)
         asked: dict[str, Any] = {"objective": objective, "rate_per_s": rate_per_s}
         given = {"run_ids": list(scope.run_ids), **limits.parameters, **used, **pay, **asked}
         units = {"objective_value": METRIC[objective].unit}

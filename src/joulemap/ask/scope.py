@@ -13,7 +13,7 @@ from joulemap.ask.fact import Refusal, Subject
 from joulemap.ask.refusal import find_left_out, find_refused
 from joulemap.domain.assumed import AssumedEnergy
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.settings import Settings
+from joulemap.domain.settings import Price, Settings
 from joulemap.domain.table import Table, group
 from joulemap.generated.calibration import StoredCalibration
 from joulemap.generated.model import Caveat
@@ -89,9 +89,11 @@ class Scope:
         kept = {*ids, *self.refused}
         return self.part(one for one in self.run_ids if one in kept)
 
-    def sell(self, payment: Mapping[str, Any]) -> Scope:
-        """Return the scope in which hardware with a price in the parameters of a payment can be had."""
-        return attrs.evolve(self, priced=frozenset(key.partition(":")[0] for key in payment["price_of"]))
+    def sell(self, prices: Iterable[Price]) -> Scope:
+        """Return the scope in which hardware with a price of the question can be had."""
+        from joulemap.ask.price import find_chip
+
+        return attrs.evolve(self, priced=frozenset(find_chip(one.hardware) for one in prices))
 
     def read(self) -> None:
         """Read everything that an answer needs after the connection is closed."""
