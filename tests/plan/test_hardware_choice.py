@@ -254,7 +254,9 @@ def test_modes_filters_and_defaults() -> None:
     with pytest.raises(UnknownNameError, match="xeon_8490h takes a power limit above its 120 W"):
         chosen(hardware=("xeon_8490h",), power_mode="15W")
     edge = {name.partition("@")[0] for name in chosen(deployment=("edge",), power_budget_w=1000.0)}
-    assert edge == {entry.id for entry in ENTRIES.values() if "edge" in entry.deployment}
+    assert edge == {entry.id for entry in ENTRIES.values() if "edge" in entry.deployment and not entry.sold_in}
+    laptops = {name.partition("@")[0] for name in chosen(kind=("laptop",))}
+    assert laptops and laptops == {entry.id for entry in ENTRIES.values() if entry.form == "laptop"}
     both = {name.partition("@")[0] for name in chosen(deployment=("edge",), architecture=("gpu",), power_budget_w=1e3)}
     assert both == {name for name in edge if ENTRIES[name].architecture == "gpu"}
     with_mode = chosen(deployment=("edge", "embedded"), power_mode="15W")
