@@ -53,9 +53,15 @@ WITH chosen AS MATERIALIZED (
         c.reason,
         CASE WHEN c.status = 'ok' THEN metric_value($x, c) END AS x_value,
         CASE WHEN c.status = 'ok' THEN metric_value($y, c) END AS y_value
-    FROM cube.cost(
-        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region, seller := $seller,
-        gco2_per_kwh := $gco2_per_kwh, pay := $pay
+    FROM (
+        SELECT
+            p.* REPLACE (
+                p.is_available OR coalesce('given' IN (p.rented_basis, p.bought_basis), FALSE) AS is_available
+            )
+        FROM cube.cost(
+            run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region, seller := $seller,
+            gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay
+        ) AS p
     ) AS c
 ),
 placed AS MATERIALIZED (

@@ -50,7 +50,8 @@ WITH chosen AS MATERIALIZED (
         p.edp_per_inference_js, p.price_cloud_usd_per_hour, p.price_purchase_usd, p.total_purchase_usd, p.pay, p.way, p.usd_per_million,
         p.rented_usd_per_million, p.bought_usd_per_million, p.price_half_width, p.seller, p.price_text, p.unlike_price_text,
         p.gco2_per_million,
-        p.is_available, p.reason, p.assumed_host, p.host_energy_per_inference_j, p.total_energy_per_inference_j,
+        p.is_available OR coalesce('given' IN (p.rented_basis, p.bought_basis), FALSE) AS is_available,
+        p.reason, p.assumed_host, p.host_energy_per_inference_j, p.total_energy_per_inference_j,
         p.total_energy_j, p.busy_fraction, p.idle_energy_per_inference_j,
         metric_value($objective, p) * CASE
             WHEN $objective IN ('cost', 'carbon') OR p.energy_per_inference_j IS NULL THEN 1e0
@@ -69,7 +70,7 @@ WITH chosen AS MATERIALIZED (
     FROM cube.cost(
         run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years,
         hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share,
-        region := $region, seller := $seller, gco2_per_kwh := $gco2_per_kwh, pay := $pay, rate_per_s := $rate_per_s
+        region := $region, seller := $seller, gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay, rate_per_s := $rate_per_s
     ) AS p
 ),
 missed AS (
@@ -86,7 +87,7 @@ missed AS (
         max_power_w := $max_power_w, min_throughput_per_s := $min_throughput_per_s, max_price_usd_per_hour :=
         $max_price_usd_per_hour, max_purchase_usd := $max_purchase_usd, utilization := $utilization, lifetime_years
         := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share
-        := $host_share, region := $region, seller := $seller, gco2_per_kwh := $gco2_per_kwh, pay := $pay, rate_per_s := $rate_per_s
+        := $host_share, region := $region, seller := $seller, gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay, rate_per_s := $rate_per_s
     ) AS k
     GROUP BY k.run_id
 ),

@@ -52,7 +52,7 @@ WITH limited AS (
     FROM cube.cost(
         run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years,
         hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share,
-        region := $region, seller := $seller, gco2_per_kwh := $gco2_per_kwh, pay := $pay,
+        region := $region, seller := $seller, gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay,
         rate_per_s := $rate_per_s
     ) AS c
     WHERE c.reason = ''

@@ -37,7 +37,7 @@ FROM recommend.miss(
     max_energy_per_inference_j := $max_energy_per_inference_j, max_memory_bytes := $max_memory_bytes,
     max_power_w := $max_power_w, min_throughput_per_s := $min_throughput_per_s, max_price_usd_per_hour :=
     $max_price_usd_per_hour, max_purchase_usd := $max_purchase_usd, host_share := $host_share,
-    seller := $seller, rate_per_s := $rate_per_s
+    seller := $seller, price_of := $price_of, price_usd := $price_usd, rate_per_s := $rate_per_s
 ) AS m
 JOIN run_configurations AS r ON r.run_id = m.run_id
 ORDER BY hardware, precision, batch, runtime, run_id, violation_fraction DESC NULLS FIRST, limit_name

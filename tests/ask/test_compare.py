@@ -250,3 +250,20 @@ def test_a_filter_of_the_rows_stands_in_one_place(workspace: Workspace, monkeypa
     assert answer.facts.runs.keys() == alone.facts.runs.keys()
     assert answer.facts.facts == alone.facts.facts
     assert answer.document().answer == alone.document().answer
+
+
+def test_causes_of_a_gap_in_energy_x_delay_are_those_that_explain_states(workspace: Workspace) -> None:
+    pair = ("l4", "t4")
+    compared = workspace.compare("resnet18", hardware=pair, metric="edp").facts.of(Term)
+    explained = workspace.explain("resnet18", *pair, metric="edp").facts.of(Term)
+    shares = {(one.quantity, one.name): one.share for one in explained if one.level in ("role", "category")}
+    assert compared and {one.quantity for one in compared} == {"energy", "time"}
+    for one in compared:
+        assert_close(one.share or 0.0, shares[one.quantity, one.name] or 0.0)
+
+
+def test_one_chip_on_sale_is_taken_beside_a_projection(workspace: Workspace) -> None:
+    answer = workspace.compare("resnet18", hardware=("kpu_t64", "l4"), batch=(1, 8))
+    choices = answer.facts.of(Choice)
+    assert all(answer.facts.runs[one].hardware == "l4" for one in choices[0].runs)
+    assert answer.facts.runs[decide(choices[:2]).run].hardware == "l4"

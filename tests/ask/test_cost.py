@@ -44,7 +44,9 @@ def test_a_price_weighs_as_the_interval_of_its_part_of_the_cost(answer: CostAnsw
     prices = {row.run_id: row.price_half_width for row in rented.rows if row.rank is not None}
     assert_close(by_run[first].weight, prices[first])  # a rent is the whole cost
     given = (Price(hardware="l4", usd_per_hour=0.1), Price(hardware="t4", usd_per_hour=0.2))
-    exact = workspace.cost("conv_block", hardware=["l4", "t4"], batch=(8,), precision=("int8",), prices=given)
+    exact = workspace.cost(
+        "conv_block", hardware=["l4", "t4"], batch=(8,), precision=("int8",), usage=Usage(prices=given)
+    )
     assert {one.kind for one in exact.facts.of(Caveat)} & {"priced", "given"} == {"given"}
     assert rival in rows
 

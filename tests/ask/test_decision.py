@@ -1,4 +1,4 @@
-"""Decisions between runs by one or two metrics, from choices that hypothesis makes up."""
+"""Decisions between runs by one or two metrics, from all rankings of three runs with ties."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import itertools
 import pytest
 
 from joulemap.ask.decision import decide
-from joulemap.ask.fact import Choice, Decision, Quantity
+from joulemap.ask.fact import Choice, Quantity
 
 RUNS = (1, 2, 3)
+WORSE = 4
 
 
 def make_choice(metric: str, order: tuple[int, ...], tied: tuple[int, ...]) -> Choice:
-    further = {one: (1.0 + place, 0.7 + place / 10) for place, one in enumerate(order[1:])}
-    return Choice(runs=order, metric=metric, value=Quantity(1.0), ratio=1.0, ahead=0.7, tied=tied, further=further)
+    further = {one: (1.1 + place, 0.7 + place / 10) for place, one in enumerate(order[1:])}
+    ratio, ahead = further[order[1]]
+    return Choice(runs=order, metric=metric, value=Quantity(1.0), ratio=ratio, ahead=ahead, tied=tied, further=further)
 
 
 def list_choices(metric: str) -> list[Choice]:
@@ -26,24 +28,45 @@ def list_choices(metric: str) -> list[Choice]:
 PAIRS = list(itertools.product(list_choices("energy"), list_choices("latency")))
 
 
-@pytest.mark.parametrize("choices", PAIRS[::7])
-def test_a_run_that_may_be_the_best_by_both_metrics_is_taken(choices: tuple[Choice, Choice]) -> None:
-    decision: Decision = decide(choices)
-    both = choices[0].close & choices[1].close
-    taken, rival = decision.runs
-    assert taken != rival
+@pytest.mark.parametrize("choices", PAIRS)
+def test_a_decision_keeps_its_laws(choices: tuple[Choice, Choice]) -> None:
+    decision = decide(choices)
+    first, second = choices
+    taken, both = decision.run, first.close & second.close
+    assert taken in first.close
     assert decision.is_trade == (not both)
     if both:
-        assert taken in both and both - {taken} == set(decision.alike)
-    else:
-        assert decision.runs == (choices[0].runs[0], choices[1].runs[0])
+        assert taken in both and set(decision.alike) == both - {taken}
+    rival = decision.runs[1]
+    assert rival != taken
     for lead, choice in zip(decision.leads, choices, strict=True):
         assert lead.is_tied == ({taken, rival} <= choice.close)
-        told = choice.runs[0] in decision.runs
-        assert (lead.ratio is not None) == told
-        if told and not lead.is_tied:
-            assert lead.is_better == (choice.runs[0] == taken)
-            assert decision.is_trade or lead.is_better
+        assert lead.is_better == (choice.find_ratio(taken) < choice.find_ratio(rival))
+    if both:
+        assert decision.leads[0].is_tied == (len(first.close) > 1)  # a metric with ties is called a tie
+    if both and len(first.close) == 1:
+        assert decision.leads[0].ratio == min(first.find_ratio(one) for one in first.runs[1:])  # no far rival
+    for more in (tuple(add_worse(one) for one in choices),):
+        wider = decide(more)
+        assert (wider.run, wider.leads, wider.is_trade, wider.alike) == (
+            taken, decision.leads, decision.is_trade, decision.alike,
+        )  # a worse run changes nothing  # fmt: skip
+
+
+def add_worse(choice: Choice) -> Choice:
+    order = (*choice.runs, WORSE)
+    return make_choice(choice.metric, order, choice.tied)
+
+
+@pytest.mark.parametrize("choice", list_choices("energy"))
+def test_one_metric_decides_as_it_does_twice(choice: Choice) -> None:
+    alone, twice = decide([choice]), decide([choice, choice])
+    assert (alone.run, alone.alike) == (twice.run, twice.alike)
+
+
+def test_a_run_alone_has_no_rival() -> None:
+    decision = decide([Choice(runs=(1,), metric="energy", value=Quantity(1.0))])
+    assert decision.runs == (1,)
 
 
 def test_facing_another_run_keeps_what_is_known_of_the_first() -> None:

@@ -673,8 +673,9 @@ def test_the_way_of_paying_follows_from_the_question_alone() -> None:
         (Usage(), Settings(scenario="datacenter"), (), "rented"),
     ]
     for usage, asked, prices, way in cases:
-        assert find_payment(usage, asked, prices) == way
-        assert find_payment(usage, attrs.evolve(asked, hardware=("l4", "tpu_v4")), prices) == way
+        priced = attrs.evolve(usage, prices=prices)
+        assert find_payment(priced, asked) == way
+        assert find_payment(priced, attrs.evolve(asked, hardware=("l4", "tpu_v4"))) == way
 
 
 def test_price_energy_and_power_include_a_host_together(made_up: Connection) -> None:
@@ -889,7 +890,7 @@ def test_what_cannot_be_had_wins_nothing_and_says_what_it_would(chosen: Path, jo
     assert every.best is not None and every.best.hardware == "kpu_t256@30W" and every.projection is None
     words = ["--hardware", "tpu_v4,h100_sxm5,kpu_t256@30W", "--precision", "fp32,bf16", "--batch", "1"]
     text = joulemap("recommend", "resnet18", *words, "--db", chosen).stdout
-    assert text.startswith("Take tpu_v4: ")
+    assert text.startswith("Take tpu_v4 ")
     beyond = answer.facts.of(Choice)[1]
     assert beyond.runs == (answer.projection.run_id, answer.best.run_id)
     assert_close(beyond.ratio, 1.0 / (answer.projection.objective_ratio or 0.0))
@@ -916,7 +917,7 @@ def test_limits_that_nothing_keeps_name_the_nearest_miss(chosen: Path, joulemap:
     assert nearest["violation_fraction"] == min(row["violation_fraction"] for row in available)
     assert [limit["meaning"] for limit in document["limits"]] == [
         "latency of a batch: at most 1 µs",
-        "power: at most 1 W",
+        "power at full speed of at most 1 W",
         "throughput: at least 1G/s",
     ]
     text = " ".join(joulemap("recommend", "resnet18", *words, *limits, "--db", chosen).stdout.split())

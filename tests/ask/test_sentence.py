@@ -94,7 +94,7 @@ def test_a_recommendation_states_the_margin_over_the_next_chip(workspace: Worksp
     (choice, *_) = answer.facts.of(Choice)
     assert choice.ratio is not None
     agree([choice.ratio, choice.value.value], [second / least, least])
-    assert first_sentence(answer.document().answer).startswith(f"Take {best}: ")
+    assert first_sentence(answer.document().answer).startswith(f"Take {best} ")
     chances = {row.hardware: row.probability_best or 0.0 for row in answer.rows}
     assert 0.0 <= max(chances.values()) <= 1.0
 

@@ -104,10 +104,10 @@ def test_every_data_file_becomes_a_hardware() -> None:
     assert set(DEFAULT_HARDWARE) <= files
 
 
-def test_the_default_four_are_available_and_of_three_classes() -> None:
+def test_the_default_chips_are_of_four_classes_and_projections_are_last() -> None:
     chosen = [load_catalogue().find(name) for name in DEFAULT_HARDWARE]
-    assert [hardware.unavailable for hardware in chosen] == ["", "", "", ""]
-    assert {hardware.architecture for hardware in chosen} == {"cpu", "gpu", "tpu"}
+    assert [hardware.is_available for hardware in chosen] == [True, True, True, True, False]
+    assert {hardware.architecture for hardware in chosen} == {"cpu", "gpu", "tpu", "kpu"}
     assert all({"fp32", "int8"} <= set(hardware.peaks) for hardware in chosen)
     (shown,) = {one.meaning for one in read_manual("compare").options if one.names.startswith("--hardware ")}
     assert f"[default: {', '.join(DEFAULT_HARDWARE)}]" in shown

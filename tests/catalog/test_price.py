@@ -10,7 +10,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.ask.cost import judge_break_even
 from joulemap.ask.price import read_price_file
-from joulemap.domain.settings import Price
+from joulemap.domain.settings import Price, Usage
 from joulemap.generated.cost import BreakEven
 from joulemap.system.errors import ExitCode, UsageError
 from joulemap.workspace import Workspace
@@ -46,7 +46,7 @@ def test_a_break_even_beyond_a_lifetime_says_whose(
 def test_a_price_that_is_given_stands_in_place_of_the_catalogues(workspace: Workspace) -> None:
     plain = workspace.cost("resnet18", hardware=("l4", "t4"), precision="int8", batch=1)
     prices = (Price(hardware="NVIDIA L4", usd_per_hour=0.25), Price(hardware="T4", purchase_usd=900.0, source="shop"))
-    own = workspace.cost("resnet18", hardware=("l4", "t4"), precision="int8", batch=1, prices=prices)
+    own = workspace.cost("resnet18", hardware=("l4", "t4"), precision="int8", batch=1, usage=Usage(prices=prices))
     before = {(row.hardware, row.way): row for row in plain.rows}
     after = {(row.hardware, row.way): row for row in own.rows}
     given = after["l4", "rented"]
@@ -65,7 +65,7 @@ def test_a_price_that_is_given_stands_in_place_of_the_catalogues(workspace: Work
 
 def test_a_break_even_counts_with_the_prices_that_are_given(workspace: Workspace) -> None:
     prices = (Price(hardware="l4", purchase_usd=2500.0), Price(hardware="t4", usd_per_hour=0.1))
-    answer = workspace.cost("resnet18", hardware=("l4", "t4"), precision="int8", batch=1, prices=prices)
+    answer = workspace.cost("resnet18", hardware=("l4", "t4"), precision="int8", batch=1, usage=Usage(prices=prices))
     even = answer.break_even
     assert even is not None
     assert (even.hardware_a, even.way_a) == ("l4", "bought")

@@ -402,7 +402,7 @@ def test_the_subgraph_level_names_a_winner_for_each_subgraph(joulemap: Run, data
     rows = read_table(done.stdout)
     winners = [int(row["part_index"]) for row in rows if row["is_winner"] == "true"]
     assert winners == sorted({int(row["part_index"]) for row in rows})
-    assert len(rows) == 4 * len(winners)
+    assert len(rows) == 5 * len(winners)
     assert any(row["fusion_pattern"] == "conv2d+batch_norm+add+relu" for row in rows)
 
 

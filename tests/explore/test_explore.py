@@ -12,9 +12,11 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
+from joulemap.ask.fact import Change, Choice
 from joulemap.catalog.design import read_design, write_design
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.starter import copy_text
+from joulemap.domain.metric import TIE_RATIO
 from joulemap.domain.value import read_values
 from joulemap.physics.architecture.gpu.area import DIES, UNIT_AREA
 from joulemap.physics.area import DENSITY, Area, at_node, find_datapath
@@ -22,6 +24,7 @@ from joulemap.physics.change import change_hardware, follow, point_hardware
 from joulemap.physics.law import VARIABLE
 from joulemap.physics.power import PowerLaw
 from joulemap.physics.record.address import Address
+from joulemap.physics.record.configuration import Precision
 from joulemap.physics.record.constant import list_constants
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.silicon import RETICLE, count_dies
@@ -420,3 +423,23 @@ def test_a_pass_is_explored_under_its_engine(tmp_path: Path) -> None:
     (run,) = workspace.compare(step, hardware=["l4"], precision="bf16", runtime="engine").rows
     assert found["latency_s"][0].as_py() == run.latency_s
     assert found["energy_per_inference_j"][0].as_py() == run.energy_j
+
+
+@pytest.mark.parametrize(("like", "precision"), [("tpu_v4", "fp32"), ("l4", "fp32"), ("kpu_t256", "int8")])
+def test_the_design_to_take_is_on_the_front_and_its_unchanged_chip_does_not_beat_it(
+    workspace: Workspace, like: str, precision: Precision
+) -> None:
+    answer = workspace.explore("resnet18", like=like, precision=precision)
+    choice = next(one for one in answer.facts.of(Choice) if one.ratio is not None and one.ratio > TIE_RATIO)
+    moved = {one.metric: one for one in answer.facts.of(Change) if one.runs[1] == choice.run}
+    ends = [(moved[name].before.value, moved[name].after.value) for name in ("energy", "latency")]
+    assert any(after < before for before, after in ends)
+    rows = [dict(zip(answer.front.names, row, strict=True)) for row in answer.front]
+    front = [(row["energy_per_inference_j"], row["latency_s"]) for row in rows]
+    taken = tuple(after for _, after in ends)
+    assert not any(one[0] < taken[0] * (1 - 1e-9) and one[1] < taken[1] * (1 - 1e-9) for one in front)
+
+
+def test_a_precision_that_the_chip_lacks_is_refused_with_power_varied(workspace: Workspace) -> None:
+    with pytest.raises(UnsupportedError, match="has no fp32"):
+        workspace.explore("mlp", like="axelera_metis_m2", vary={"tdp": "x1,x2"})

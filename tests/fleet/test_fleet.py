@@ -151,7 +151,7 @@ def test_devices_that_are_likely_enough(width: float, count: int, high: int | No
 
 
 def test_what_is_owned_costs_its_electricity(ask: Callable[..., FleetAnswer]) -> None:
-    more: dict[str, Any] = {"usage": Usage(pay="bought"), "prices": (Price(hardware="l4", purchase_usd=2500.0),)}
+    more: dict[str, Any] = {"usage": Usage(pay="bought", prices=(Price(hardware="l4", purchase_usd=2500.0),))}
     bought, owned = (row_of(ask(of_rate(30_000.0, owned=there), **more), "l4 int8") for there in ({}, {"l4": 100}))
     months = (bought.device_count or 0) * (bought.bought_device_per_month or 0.0)
     assert_close((bought.cost_per_month or 0.0) - (owned.cost_per_month or 0.0), months)

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from joulemap.system.record import frozen
-from laws import alone, door, habit, machine, ordered, pair
+from laws import alone, choice, door, habit, machine, ordered, pair
 from laws.court import Court
 from laws.door import Doors
 from laws.question import Question
@@ -56,6 +56,9 @@ TRIALS: Final = (
     _trial("answers", door.try_answers, 0.12, "predict and compare", "analyze and compare", "SQL and compare", "ledger",
            "order of chips", "spelled default", "present value", "third chip", "winner", "probabilities", "first line",
            "next runs", "boundary", "host"),
+    _trial("decisions", choice.try_decisions, 0.08, "on sale", "ties are told", "named chips", "unknown support",
+           "one pair", "worse chip", "asked metric", "list is its members", "one rule of ties", "winner"),
+    _trial("limits", choice.try_limits, 0.03, "scenario is its limits", "own prices", "sweep keeps its limit"),
     _trial("choices", door.try_choices, 0.03, "candidates", "looser limit"),
     _trial("served", door.try_served, 0.04, "sequences", "phases", "prompt", "context", "device memory", "in flight",
            "quantiles", "llm and step"),

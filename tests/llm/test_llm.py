@@ -248,8 +248,13 @@ def test_costs_follow_from_rates_and_prices(workspace: Workspace) -> None:
         MODEL,
         hardware="h100_sxm5",
         batch=8,
-        usage=Usage(pay="rented", utilization=0.5, gco2_per_kwh=100.0, pue=1.0),
-        prices=(Price(hardware="h100_sxm5", usd_per_hour=3.6),),
+        usage=Usage(
+            pay="rented",
+            utilization=0.5,
+            gco2_per_kwh=100.0,
+            pue=1.0,
+            prices=(Price(hardware="h100_sxm5", usd_per_hour=3.6),),
+        ),
     )
     (row,) = answer.rows
     phases = {one.phase: one for one in answer.phases}

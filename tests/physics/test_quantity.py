@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from joulemap.cli.option.limit import LimitOptions, PriceOptions
+from joulemap.cli.option.limit import LimitOptions, UsageOptions
 from joulemap.cli.value import read_number, read_quantity
 from joulemap.domain.value import read_value
 from joulemap.physics.record.address import Address
@@ -76,7 +76,7 @@ def test_a_text_with_several_readings_is_no_quantity(text: str) -> None:
         lambda: read_target(f"power = {text}"),
         lambda: read_area(text.replace("W", "mm2")),
         lambda: read_tier(f"host:{text.replace('W', 'B')}@50GB/s"),
-        lambda: PriceOptions(price_per_hour=[f"l4={text.replace('W', 'USD/h')}"]).read(),
+        lambda: UsageOptions(price_per_hour=[f"l4={text.replace('W', 'USD/h')}"]).read(),
         lambda: LimitOptions(max_price=text.replace("W", "USD")).read(),
     ]
     for reader in readers:
@@ -87,9 +87,13 @@ def test_a_text_with_several_readings_is_no_quantity(text: str) -> None:
 
 @pytest.mark.wings
 def test_prices_of_several_chips_are_a_list() -> None:
-    prices = PriceOptions(
-        price_per_hour=["h100_sxm5=2.5USD/h,tpu_v4=$4.5/h", "l4=0.4USD/h"], purchase_price=["t4=900USD,l4=2kUSD"]
-    ).read()
+    prices = (
+        UsageOptions(
+            price_per_hour=["h100_sxm5=2.5USD/h,tpu_v4=$4.5/h", "l4=0.4USD/h"], purchase_price=["t4=900USD,l4=2kUSD"]
+        )
+        .read()
+        .prices
+    )
     assert [(one.hardware, one.usd_per_hour, one.purchase_usd) for one in prices] == [
         ("h100_sxm5", 2.5, None), ("tpu_v4", 4.5, None), ("l4", 0.4, None), ("t4", None, 900.0), ("l4", None, 2000.0),
     ]  # fmt: skip
@@ -101,4 +105,4 @@ def test_prices_of_several_chips_are_a_list() -> None:
     assert DesignOptions(share=["resnet18=0.2,resnet50=0.8"]).keywords()["share"] == {"resnet18": 0.2, "resnet50": 0.8}
     for written in (["l4=0.4USD/h,l4=0.5USD/h"], ["l4=0.4USD/h,t4"], ["l4=0.4USD/h", "l4=0.4USD/h"]):
         with pytest.raises(UsageError, match="each once"):
-            PriceOptions(price_per_hour=written).read()
+            UsageOptions(price_per_hour=written).read()

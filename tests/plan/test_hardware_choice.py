@@ -237,7 +237,7 @@ def test_every_class_has_a_hardware_that_stands_for_it_and_one_precision_runs_on
         architecture: architecture for architecture in list_architectures()
     }
     assert set.intersection(*(set(ENTRIES[name].precisions) for name in CLASS_HARDWARE.values())) == {"int8"}
-    assert not any(ENTRIES[name].unavailable for name in DEFAULT_HARDWARE)
+    assert [name for name in DEFAULT_HARDWARE if ENTRIES[name].unavailable] == [CLASS_HARDWARE["kpu"]]
 
 
 def test_a_name_after_one_with_a_mode_is_reported_as_unknown_hardware() -> None:
@@ -254,7 +254,9 @@ def test_modes_filters_and_defaults() -> None:
     with pytest.raises(UnknownNameError, match="xeon_8490h takes a power limit above its 120 W"):
         chosen(hardware=("xeon_8490h",), power_mode="15W")
     edge = {name.partition("@")[0] for name in chosen(deployment=("edge",), power_budget_w=1000.0)}
-    assert edge == {entry.id for entry in ENTRIES.values() if "edge" in entry.deployment}
+    assert edge == {entry.id for entry in ENTRIES.values() if "edge" in entry.deployment and not entry.sold_in}
+    laptops = {name.partition("@")[0] for name in chosen(kind=("laptop",))}
+    assert laptops and laptops == {entry.id for entry in ENTRIES.values() if entry.form == "laptop"}
     both = {name.partition("@")[0] for name in chosen(deployment=("edge",), architecture=("gpu",), power_budget_w=1e3)}
     assert both == {name for name in edge if ENTRIES[name].architecture == "gpu"}
     with_mode = chosen(deployment=("edge", "embedded"), power_mode="15W")

@@ -267,6 +267,7 @@ def test_a_convolutional_network_in_three_lines(workspace: Workspace, capsys: py
 def test_a_measurement_outside_the_interval_is_said_in_place_of_the_interval(workspace: Workspace) -> None:
     """59 times what is predicted is told with the factor; what is predicted exactly, or for another machine, is not."""
     found = watch(workspace, torch.nn.Linear(8, 8), (torch.zeros(4, 8),), hardware="l4")
+    assert found.hardware == "l4"  # without the mark of what cannot be bought
     predicted = found.rows[0].predicted_latency_s
     assert predicted is not None
     usual = found.document().sure

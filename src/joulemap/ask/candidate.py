@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final, Protocol, TypeVar, cast, get_args
+from typing import Any, ClassVar, Final, Protocol, TypeVar, cast
 
 import attrs
 
@@ -16,7 +16,7 @@ from joulemap.catalog.sheet import find_region, find_scenario
 from joulemap.domain.default import ALONE, CANDIDATES, find_batches
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName
-from joulemap.domain.settings import WAY_OF, Deployment, Limits, Pay, Price, Settings, Usage
+from joulemap.domain.settings import WAY_OF, Limits, Pay, Settings, Usage
 from joulemap.domain.table import Table, first_of_each, group
 from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.interval.error_scale import TOLD_APART
@@ -92,8 +92,9 @@ def choose_each_batch(
 
 
 def is_use_case(settings: Settings) -> bool:
-    """Return True for a scenario that takes one input at a time at a fixed rate, such as a camera."""
-    return bool(settings.scenario) and settings.scenario.strip().lower() not in get_args(Deployment)
+    """Return True if inputs come one at a time, at the rate that is asked: outside of data centres, as in a camera."""
+    deployment = apply_scenario(settings).deployment
+    return bool(deployment) and "datacenter" not in deployment
 
 
 def drop_idle_hours(usage: Usage) -> Usage:
@@ -101,7 +102,7 @@ def drop_idle_hours(usage: Usage) -> Usage:
     return usage if usage.utilization else attrs.evolve(usage, utilization=1.0)
 
 
-def find_payment(usage: Usage, settings: Settings, prices: Sequence[Price] = (), usual: Pay = "rented") -> Pay:
+def find_payment(usage: Usage, settings: Settings, usual: Pay = "rented") -> Pay:
     """Return the way of paying that a question compares: the usual one, unless the question itself states one.
 
     It is about buying if its prices are all purchase prices, or if its deployments or scenario exclude data centres.
@@ -111,25 +112,24 @@ def find_payment(usage: Usage, settings: Settings, prices: Sequence[Price] = (),
         return usage.pay
     if usage.seller:
         return cast("Pay", WAY_OF[usage.seller])
-    if prices:
-        return "bought" if all(price.usd_per_hour is None for price in prices) else "rented"
-    deployments = apply_scenario(settings).deployment
-    return "bought" if deployments and "datacenter" not in deployments else usual
+    if usage.prices:
+        return "bought" if all(price.usd_per_hour is None for price in usage.prices) else "rented"
+    return "bought" if is_use_case(settings) else usual
 
 
-def read_usage(
-    usage: Usage, settings: Settings, prices: Sequence[Price] = (), usual: Pay = "rented"
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_usage(usage: Usage, settings: Settings, usual: Pay = "rented") -> tuple[dict[str, Any], dict[str, Any]]:
     """Return two sets of query parameters: the numbers and region of a usage, and its payment.
 
-    A number of -1 selects the catalogue's assumption. Payment is the way to pay and the kind of seller. Raises
-    UnknownNameError for an unknown region.
+    A number of -1 selects the catalogue's assumption. Payment is the way to pay, the kind of seller and given prices.
+    Raises UnknownNameError for an unknown region or unknown hardware.
     """
+    from joulemap.ask.price import price_parameters
+
     numbers = attrs.asdict(usage)
     region, seller = numbers.pop("region"), numbers.pop("seller")
-    del numbers["pay"]
+    del numbers["pay"], numbers["prices"]
     given: dict[str, Any] = {name: -1.0 if value is None else float(value) for name, value in numbers.items()}
-    payment = {"pay": find_payment(usage, settings, prices, usual), "seller": seller or ""}
+    payment = {"pay": find_payment(usage, settings, usual), "seller": seller or "", **price_parameters(usage.prices)[0]}
     return {**given, "region": find_region(region).region if region else ""}, payment
 
 
@@ -311,7 +311,7 @@ class RankedAnswer(CandidateAnswer):
             value=self.find_value(best),
             ratio=self.compare(best, others[0]) if others else None,
             probability=chance,
-            ahead=None if behind is None else 1.0 - behind,
+            ahead=None if behind is None else max(1.0 - behind, chance or 0.0),  # the best beats the next
             tied=list_ids(tied),
             equal=list_ids((best, *equal)) if equal else (),
         )

@@ -51,23 +51,32 @@ Pair = tuple[int, int]
 
 def find_causes(scope: Scope, pair: Pair, metric: MetricName, batches: Pair = (1, 1)) -> list[Term]:
     """Return the terms of the difference of two runs, largest first: kinds of time for a metric of time alone, roles of
-    energy for any metric that contains energy, none for others. `batches` are those of a metric per inference.
+    energy for any metric that contains energy, both for their product, none for others. `batches` are those of a metric
+    per inference.
     """
     from joulemap.generated.explain import CategoryDifference, RoleDifference
     from joulemap.store.query import fetch
 
     powers, (run_a, run_b) = METRIC[metric], pair
     given: dict[str, Any] = {"run_a": run_a, "run_b": run_b, "subgraph": ""}
+    is_product = powers.energy_power == powers.latency_power == 1.0
+    terms: list[Term] = []
+    whole = 1.0
+    if is_product or (powers.latency_power and not powers.energy_power):
+        if batches[0] != batches[1]:
+            return []
+        parts = fetch(scope.connection, CategoryDifference, metric="edp" if is_product else "latency", **given)
+        scope.reading.behind.append(parts)
+        terms += list_times(parts, pair)
+        whole = 1.0 - sum(one.share or 0.0 for one in terms)
+        if is_product and not terms:  # runs without a ledger
+            return []
     if powers.energy_power:
         roles = fetch(scope.connection, RoleDifference, **given)
         scope.reading.behind.append(roles)
         per = "" if METRIC[metric].per == BATCH else METRIC[metric].per
-        return [attrs.evolve(one, per=per) for one in list_roles(roles, pair, batches=batches)]
-    if powers.latency_power and batches[0] == batches[1]:
-        times = fetch(scope.connection, CategoryDifference, metric="latency", **given)
-        scope.reading.behind.append(times)
-        return list(list_times(times, pair))
-    return []
+        terms += [attrs.evolve(one, per=per) for one in list_roles(roles, pair, batches=batches, whole=whole)]
+    return sorted(terms, key=lambda one: -abs(one.share or 0.0))
 
 
 def list_roles(

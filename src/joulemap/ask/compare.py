@@ -11,7 +11,7 @@ from joulemap.ask.decision import decide
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Term
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import VARYING, Scope, opening_scope, vary
-from joulemap.ask.standing import choose_best
+from joulemap.ask.standing import choose_best, list_choosable
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, MetricName, PartMetricName
 from joulemap.domain.settings import Settings
@@ -40,7 +40,7 @@ class CompareAnswer(RunAnswer):
     recommendations: Table[Recommendation]
     """Best configuration for each goal among all hardware; empty for a single run."""
     available: Table[Recommendation]
-    """Best available configuration for each goal; of all hardware if fewer than two chips are available."""
+    """Best available configuration for each goal; of all hardware if no chip is available."""
     rows: Table[Comparison]
     """Figures of each run, lowest energy per inference first; unsupported configurations are last."""
     facts: Facts
@@ -79,26 +79,32 @@ def find_facts(
     chosen, every = tuple(available), tuple(everything)
     per = "_per_inference" if any(row.goal == "energy_per_inference" for row in chosen) else ""
     wanted = tuple(
-        dict.fromkeys((f"{metric}{per}" if metric in ("energy", "edp") else metric, f"energy{per}", "latency"))
+        dict.fromkeys(
+            (
+                f"{metric}{per}" if metric in ("energy", "edp") else metric,
+                f"energy{per}",
+                "throughput" if per else "latency",  # latencies of unlike batches are of unlike work
+            )
+        )
     )
     entries = [_enter(row) for row in answered]
     values = {one.run: one.values for one in entries}
     chips = {run_id: one.hardware for run_id, one in scope.outlines.items()}
     choices = list(_choose(chosen, wanted, chips, values))
+    runs = scope.subjects(varied)
+    own = {one.run for one in choices}
+    beyond = [
+        one for one in _choose(every, wanted, chips, values) if not runs[one.run].is_available and one.run not in own
+    ]
     terms: list[Term] = []
     if choices:
         decision = decide(choices)
         lead = next((one for one in decision.leads if not one.is_tied), decision.leads[0])
-        pair = decision.runs
+        rivals = (*decision.runs[1:], *(one.run for one in beyond))  # one on sale alone is compared with what is not
+        pair = (decision.run, next(iter(rivals), decision.run))
         choices = [one.facing(pair[0] if one.run == pair[1] else pair[1]) for one in choices]
         batches = tuple(scope.outlines[one].batch if per else 1 for one in pair)
         terms = find_causes(scope, pair, cast("MetricName", lead.metric), (batches[0], batches[1]))
-    runs = scope.subjects(varied)
-    beyond = [
-        one
-        for one in _choose(every, wanted, chips, values)
-        if not runs[one.run].is_available and one.run not in {own.run for own in choices}
-    ]
     caveats = find_caveats(scope, choices, metric=choices[0].metric if choices else metric)
     return Facts(asked=wanted, runs=runs, facts=(*choices, *beyond, *terms, *entries, *caveats))
 
@@ -150,9 +156,8 @@ def compare(
         scope = scope.narrow(row.run_id for row in compared)  # all else follows from the rows
         ids = list(scope.run_ids)
         is_choice = len(scope.evaluated_ids) > 1  # a single run has no competitor
-        had = [row.run_id for row in compared if row.is_available or settings.takes_all]
-        among = had if len(set(had) & set(scope.evaluated_ids)) > 1 else ids
-        others = among if among != ids else []
+        among = list(list_choosable(scope, scope.evaluated_ids))
+        others = among if len(among) < len(scope.evaluated_ids) else []
         recommended = (fetch if is_choice else fetch_none)(connection, Recommendation, run_ids=ids, among_ids=others)
         recommendations = recommended.with_rows(row for row in recommended if not row.is_among)
         available = recommended.with_rows(row for row in recommended if row.is_among or not others)

@@ -199,9 +199,9 @@ def opening_variations(
     """
     billed = usage if metric in BILLED else None
     with opening_runs(source, plan, needs_catalogue=billed is not None) as runs:
-        prices = find_prices(runs.connection, runs.ids, plan.settings, billed)
+        compared = find_prices(runs.connection, runs.ids, plan.settings, billed)
         scope = Scope.of(runs)
-        yield scope, find_variations(runs, billed, prices.of_run), prices.paid
+        yield scope, find_variations(runs, billed, compared.of_run), compared.paid
         scope.read()
 
 

@@ -28,7 +28,7 @@ from joulemap.ask.scope import opening_scope
 from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
 from joulemap.domain.metric import METRIC
 from joulemap.domain.offer import TERMS, WAYS
-from joulemap.domain.settings import Limits, Price, Settings, Usage
+from joulemap.domain.settings import Limits, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.generated.cost import BreakEven, CostOption, GridFootprint
 from joulemap.generated.recommend import Violation
@@ -223,24 +223,24 @@ def cost(
     between: Sequence[str] = (),
     usage: Usage = USAGE,
     limits: Limits = LIMITS,
-    prices: Sequence[Price] = (),
 ) -> CostAnswer:
     """Compute the cost of a million inferences on each configuration, rented or bought, with energy and carbon.
 
     The configurations are the same as in `pareto`, each rented or bought, whichever is cheaper. `between` names the two
     options of the break-even (`l4`, `l4:rented`, `epyc_9654:bought`), by default the cheapest bought and the cheapest
-    rented one. Configurations beyond the limits are excluded; `prices` replace catalogue prices. Raises like `compare`;
+    rented one. Configurations beyond the limits are excluded. Raises like `compare`;
     UsageError for an option without a price, UnsupportedError if no configuration meets the limits.
     """
-    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, prices, "both")
-    options, (paid, named) = _read_options(between), price_parameters(prices)
+    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, "both")
+    options, named = _read_options(between), price_parameters(usage.prices)[1]
     with opening_scope(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as scope:
+        scope = scope.sell(usage.prices)
         connection, ids = scope.connection, list(scope.run_ids)
         if limits.bounds:
             given = {"run_ids": ids, **limits.parameters, "host_share": used["host_share"]}
             outside = {row.run_id for row in fetch(connection, Violation, **given)}
             ids = [one for one in ids if one not in outside]  # refused runs have no values to test
-        given = {"run_ids": ids, **options, **used, **paid, **named, **pay}
+        given = {"run_ids": ids, **options, **used, **named, **pay}
         tables = fetch_candidates(scope, CostAnswer, {}, ("grid",), **given)
         if not {*ids} & {*scope.evaluated_ids}:
             told = ", ".join(f"{METRIC[name].meaning}: {bound:g} {METRIC[name].unit}" for name, bound in limits.bounds)

@@ -12,10 +12,11 @@ from joulemap.ask.cause import list_roles, list_times, make_term
 from joulemap.ask.fact import LEADING, Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope, opening_scope
+from joulemap.ask.standing import choose_pair
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.catalogue import ArchitectureNote
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.metric import METRIC, PART_METRICS, TIE_RATIO, PartMetricName
+from joulemap.domain.metric import PART_METRICS, PartMetricName
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.explain import (
@@ -31,7 +32,6 @@ from joulemap.generated.explain import (
     SubgraphDifference,
     Traffic,
 )
-from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
@@ -196,20 +196,7 @@ def _choose(total: RunPair, metric: PartMetricName) -> Choice:
     """Return which run needs less."""
     name_a, name_b, exact = PLACES[metric]
     ends = {total.run_a: float(getattr(total, name_a)), total.run_b: float(getattr(total, name_b))}
-    order = sorted(ends, key=lambda one: ends[one])
-    least, most = ends[order[0]], ends[order[-1]]
-    probability = getattr(total, f"{metric}_probability", None)
-    is_equal = not getattr(total, exact)
-    is_close = least and most / least >= TIE_RATIO and probability is not None and probability < TOLD_APART
-    return Choice(
-        runs=tuple(order),
-        metric=metric,
-        value=Quantity(least, METRIC[metric].unit),
-        ratio=most / least if least else None,
-        probability=probability,
-        tied=(order[1],) if is_close and len(order) > 1 else (),
-        equal=tuple(order) if is_equal else (),
-    )
+    return choose_pair(metric, ends, getattr(total, f"{metric}_probability", None), is_equal=not getattr(total, exact))
 
 
 def _enter(scope: Scope, run_id: int, total: RunPair, side: str, subgraph: str) -> Entry:

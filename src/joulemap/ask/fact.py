@@ -57,6 +57,8 @@ class Subject:
     """True if the user named the hardware."""
     architecture: str = ""
     """Class of the hardware, if the answer compares classes."""
+    is_sure: bool = True
+    """False if it is unknown whether the hardware can run every operator, so that no chance holds."""
 
 
 class AboutRuns:
@@ -126,6 +128,16 @@ class Choice(AboutRuns):
         ratio, ahead = (self.ratio, self.ahead) if run_id in self.runs[1:2] else self.further.get(run_id, (None, None))
         return ratio, self.probability if ahead is None else ahead
 
+    def find_ratio(self, run_id: int) -> float:
+        """Return the factor by which the winner is better than a run: 1 for itself, infinite if unknown."""
+        ratio = 1.0 if run_id == self.run or run_id in self.equal else self.against(run_id)[0]
+        return float("inf") if ratio is None else ratio
+
+    def without_chances(self) -> Choice:
+        """Return the choice without probabilities."""
+        further = {one: (ratio, None) for one, (ratio, _) in self.further.items()}
+        return attrs.evolve(self, probability=None, ahead=None, further=further)
+
     def facing(self, run_id: int) -> Choice:
         """Return the choice with another run as the runner-up."""
         if run_id not in self.runs[2:]:
@@ -154,8 +166,8 @@ class Lead:
 class Decision(AboutRuns):
     """Run to take, which may be the best by every metric, or a trade-off between the best by each of two metrics."""
 
-    runs: tuple[int, int]
-    """Run to take and the run that it is compared with; of a trade-off, the best run by each metric."""
+    runs: tuple[int, ...]
+    """Run to take and the run that it is compared with, if there is one; of a trade-off, the run by each metric."""
     leads: tuple[Lead, ...]
     """Comparison of both runs by each metric, the deciding one first."""
     is_trade: bool

@@ -22,7 +22,7 @@ from joulemap.ask.constant import ConstantAnswer, Varied, describe_constant, ope
 from joulemap.ask.fact import Caveat, Choice, Facts, Quantity, Refusal, Share, Subject, Turn
 from joulemap.ask.price import refuse_unpriced
 from joulemap.ask.rule import find_caveats
-from joulemap.ask.scope import Scope
+from joulemap.ask.standing import choose_pair
 from joulemap.domain.computed import described, make_table
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.hardware_ref import name_configured
@@ -31,7 +31,7 @@ from joulemap.domain.settings import BATCHES, Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.compare import PairChance
 from joulemap.generated.flip import BatchWinner
-from joulemap.physics.interval.error_scale import NORMAL, TOLD_APART
+from joulemap.physics.interval.error_scale import NORMAL
 from joulemap.physics.record.constant import STATIC
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.root import MOST_FACTOR, solve
@@ -323,7 +323,7 @@ def flip(
         chances = fetch(scope.connection, PairChance, run_ids=list(scope.run_ids), metric=INTERVALS.get(metric, "none"))
         values = _read_values(side_a, side_b, metric, paid)
         probability = max((row.probability_better for row in chances), default=None)
-        choice = choose(scope, metric, values, probability)
+        choice = choose_pair(metric, dict(zip(scope.run_ids, values, strict=True)), probability)
         caveats = find_caveats(scope, [choice], metric=metric)
         named = scope.subjects({})
     half_width = chances.rows[0].half_width if chances.rows else None
@@ -364,9 +364,14 @@ def _find_odds_of_half(ratio: float | None, half_width: float | None) -> float |
 
 
 def _try_batches(
-    source: Source, model: str, settings: Settings, selection: Selection, metric: VariedMetricName, usage: Usage
+    source: Source,
+    model: str,
+    settings: Settings,
+    selection: Selection,
+    metric: VariedMetricName,
+    usage: Usage,
 ) -> list[BatchWinner]:
-    """Return the better hardware at each batch size.
+    """Return the better hardware at each batch size, and whether both are statistically tied.
 
     Empty if the model has a fixed batch size or brings its own inputs. Empty also for a box, because its placement
     would change with the batch size.
@@ -377,36 +382,24 @@ def _try_batches(
     plan = plan_selected((model,), attrs.evolve(settings, batch=batches), selection)
     if any(one.is_traced for one in plan.models):
         return []
-    with opening_variations(source, plan, metric, usage) as (_, variations, _):
+    with opening_variations(source, plan, metric, usage) as (scope, variations, _):
         by_batch = {(one.name, one.batch): one.metric(metric) for one in variations}
+        ids = list(scope.evaluated_ids)
+        chances = fetch(scope.connection, PairChance, run_ids=ids, metric=INTERVALS.get(metric, "none"))
+        batch_of = {run_id: one.batch for run_id, one in scope.outlines.items()}
+    close = [{batch_of[row.run_id], batch_of[row.other_run_id]} for row in chances if not row.is_told_apart]
     names = [name_configured(entry.id, mode) for entry, mode in selection.pairs]
     rows = []
     for batch in batches:
         value_a, value_b = (by_batch.get((name, batch)) for name in names)
         winner = None if value_a is None or value_b is None else "AB"[not is_better(metric, value_a, value_b)]
-        rows.append(BatchWinner(batch=batch, value_a=value_a, value_b=value_b, winner=winner))
+        rows.append(BatchWinner(batch=batch, value_a=value_a, value_b=value_b, winner=winner, is_tied={batch} in close))
     return rows
 
 
 def is_better(metric: MetricName, value: float, other: float) -> bool:
     """Return whether a value of a metric is better than another one."""
     return (value < other) != METRIC[metric].is_higher_better
-
-
-def choose(scope: Scope, metric: MetricName, values: Sequence[float], probability: float | None) -> Choice:
-    """Return the better of two runs by a metric; `values` has their values."""
-    (value_a, value_b), (run_a, run_b) = values, scope.run_ids
-    is_first = is_better(metric, value_a, value_b)
-    winner, loser = (run_a, run_b) if is_first else (run_b, run_a)
-    is_close = probability is not None and probability < TOLD_APART
-    return Choice(
-        runs=(winner, loser),
-        metric=metric,
-        value=Quantity(value_a if is_first else value_b, METRIC[metric].unit),
-        ratio=max(value_a / value_b, value_b / value_a),
-        probability=probability,
-        tied=(loser,) if is_close else (),
-    )
 
 
 def find_reversals(
@@ -440,13 +433,13 @@ def find_reversals(
         for row in reverting
     ]
     own = "A" if winner == run_a else "B"
-    other = [row.batch for row in batches if row.winner not in (None, own)]
+    other = [row for row in batches if row.winner not in (None, own)]
     half = [Turn(runs=(loser, winner), axis="ratio", after=HALF, probability=odds_of_half)]
     facts = (
         choice,
         *turns[:MOST_TURNS],
         *(one for one in turns[MOST_TURNS:] if one.of not in {known.of for known in turns[:MOST_TURNS]}),
-        *(Turn(runs=(loser, winner), axis="batch", after=batch) for batch in other),
+        *(Turn(runs=(loser, winner), axis="batch", after=row.batch, is_tied=row.is_tied) for row in other),
         *(half if odds_of_half is not None else ()),
         *_share_out(rows, sides),
         *caveats,

@@ -199,8 +199,9 @@ def pareto(
         raise UsageError(f"both metrics are {x}: a front needs two")
     usage.check_ranked(x, y)
     settings = price_at_wall(settings, (x, y))
-    used, pay = read_usage(usage, settings, usual="both" if "cost" in (x, y) else "rented")
+    used, pay = read_usage(usage, settings, "both" if "cost" in (x, y) else "rented")
     with opening_scope(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as scope:
+        scope = scope.sell(usage.prices)
         units = {"x_value": METRIC[x].unit, "y_value": METRIC[y].unit}
         given = {"run_ids": list(scope.run_ids), "x": x, "y": y, **used, **pay}
         answer = ParetoAnswer(scope=scope, x=x, y=y, **fetch_candidates(scope, ParetoAnswer, units, **given))

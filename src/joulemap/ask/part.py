@@ -13,7 +13,7 @@ from joulemap.ask.fact import Choice, Entry, Fact, Facts, Quantity, Share, Subje
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope, opening_scope
 from joulemap.ask.standing import choose_each, rank
-from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.metric import METRIC, MetricName, PartMetricName
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import group
 from joulemap.generated.analyze import RunTotal
@@ -81,14 +81,14 @@ def divide(run_id: int, level: str, parts: Iterable[tuple[str, int]]) -> Iterato
     return share_out((run_id,), "energy", level, {name: one / whole for name, one in sums.items()})
 
 
-def find_whole(scope: Scope, rows: Iterable[Any], tree: Iterable[Any]) -> Facts:
-    """Return the facts of whole runs: the one with the least energy if one model has several, the values of each, and
-    its common categories of energy.
+def find_whole(scope: Scope, rows: Iterable[Any], tree: Iterable[Any], metric: PartMetricName) -> Facts:
+    """Return the facts of whole runs: the best one by a metric if one model has several, the values of each, and its
+    common categories of energy.
     """
     answered = [row for row in rows if row.status == "ok"]
     branches = group(tree, lambda row: row.run_id)
     is_choice = len(answered) > 1 and len({row.model for row in answered}) == 1
-    choices = choose_least(scope, "energy") if is_choice else []
+    choices = choose_least(scope, metric) if is_choice else []
     order = {run_id: position for one in reversed(choices) for position, run_id in enumerate(one.runs)}
     entries: list[Fact] = [*choices]
     ordered = sorted(answered, key=lambda row: (order.get(row.run_id, len(order)), row.energy_fj or 0))
@@ -96,7 +96,7 @@ def find_whole(scope: Scope, rows: Iterable[Any], tree: Iterable[Any]) -> Facts:
     for row in ordered:
         parts = ((one.common_category, one.energy_fj) for one in branches.get(row.run_id, ()))
         entries += divide(row.run_id, "category", parts)
-    return gather(scope, "energy", entries, name_models(scope, answered))
+    return gather(scope, metric, entries, name_models(scope, answered))
 
 
 def choose_least(scope: Scope, metric: MetricName) -> list[Choice]:

@@ -125,19 +125,22 @@ def price_parameters(prices: Iterable[Price]) -> tuple[dict[str, Sequence[Any]],
 
 
 def find_prices(
-    connection: Connection, run_ids: Iterable[int], settings: Settings, usage: Usage | None
+    connection: Connection,
+    run_ids: Iterable[int],
+    settings: Settings,
+    usage: Usage | None,
 ) -> ComparedPrices:
     """Return the prices that `cost` would compare for these runs; empty if `usage` is None."""
     if usage is None:
         return ComparedPrices(of_run={}, paid="")
-    used, way = read_usage(usage, settings, usual="both")
+    (used, way), (_, named) = read_usage(usage, settings, "both"), price_parameters(usage.prices)
     by_run: dict[int, dict[str, Quantity | None]] = {}
     pay, kinds = "", set()
-    for row in fetch(connection, CostOption, run_ids=list(run_ids), **used, **way):
+    for row in fetch(connection, CostOption, run_ids=list(run_ids), **used, **named, **way):
         pay = row.pay
-        prices = by_run.setdefault(row.run_id, {"price_cloud": None, "price_purchase": None})
+        known = by_run.setdefault(row.run_id, {"price_cloud": None, "price_purchase": None})
         if row.status == "ok" and row.is_alike and row.way in (pay, *(WAYS if pay == "both" else ())):
-            prices["price_cloud" if row.way == "rented" else "price_purchase"] = Quantity(
+            known["price_cloud" if row.way == "rented" else "price_purchase"] = Quantity(
                 value=row.price or 0.0,
                 unit=row.price_unit or "",
                 basis="published" if row.price_basis == "given" else row.price_basis or "",

@@ -296,7 +296,7 @@ def _explain(answer: RecommendAnswer, choices: Sequence[Choice]) -> Iterator[Ter
         shares = {round(one / answer.read(row), 3) for one, row in zip(amounts, pair_rows, strict=True)}
         if len(shares) > 1:  # an equal share of both follows from all else
             terms.append(make_term(pair, ROLE, "energy", name, amounts, "J"))
-    yield from share_out(terms)
+    yield from share_out(terms) if METRIC[answer.objective].unit == "J" else terms
 
 
 def _supply(answer: RecommendAnswer) -> Iterator[Supply]:
@@ -399,10 +399,11 @@ def recommend_at_rate(
     usage.check_ranked(objective)
     settings = price_at_wall(settings, (objective,))
     usual: Pay = "both" if objective == "cost" else "rented"
-    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, usual=usual)
+    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, usual)
     plan = plan_candidates(model, settings, rate_per_s)
     limits = _limit_rate(limits, plan, rate_per_s)
     with opening_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:
+        scope = scope.sell(usage.prices)
         asked: dict[str, Any] = {"objective": objective, "rate_per_s": rate_per_s}
         given = {"run_ids": list(scope.run_ids), **limits.parameters, **used, **pay, **asked}
         units = {"objective_value": METRIC[objective].unit}

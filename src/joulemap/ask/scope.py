@@ -13,7 +13,7 @@ from joulemap.ask.fact import Refusal, Subject
 from joulemap.ask.refusal import find_left_out, find_refused
 from joulemap.domain.assumed import AssumedEnergy
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.settings import Settings
+from joulemap.domain.settings import Price, Settings
 from joulemap.domain.table import Table, group
 from joulemap.generated.calibration import StoredCalibration
 from joulemap.generated.model import Caveat
@@ -51,6 +51,8 @@ class Scope:
     """Models as the caller named them; empty to take the names of the stored runs."""
     unstored: tuple[Refusal, ...] = ()
     """Hardware that was refused before it had a stored run."""
+    priced: frozenset[str] = frozenset()
+    """Hardware that the question prices, so that it can be bought or rented."""
 
     @classmethod
     def of(cls, held: StoredRuns) -> Scope:
@@ -87,6 +89,12 @@ class Scope:
         kept = {*ids, *self.refused}
         return self.part(one for one in self.run_ids if one in kept)
 
+    def sell(self, prices: Iterable[Price]) -> Scope:
+        """Return the scope in which hardware with a price of the question can be had."""
+        from joulemap.ask.price import find_chip
+
+        return attrs.evolve(self, priced=frozenset(find_chip(one.hardware) for one in prices))
+
     def read(self) -> None:
         """Read everything that an answer needs after the connection is closed."""
         self.reading.read()
@@ -119,7 +127,7 @@ class Scope:
     @property
     def unavailable(self) -> frozenset[str]:
         """Hardware that can be neither bought nor rented."""
-        return self.reading.unavailable
+        return self.reading.unavailable - self.priced
 
     @property
     def assumed(self) -> Mapping[int, AssumedEnergy]:
@@ -265,12 +273,14 @@ class Scope:
 
     def subjects(self, settings: Mapping[int, tuple[str, ...]]) -> dict[int, Subject]:
         """Return run id -> run; `settings` holds what distinguishes a run from others of its hardware."""
+        unlisted = {entry.id for entry, _ in self.selection.pairs if entry.is_unlisted}
         return {
             run_id: Subject(
                 hardware=one.configured_hardware,
                 settings=settings.get(run_id, ()),
                 is_available=one.hardware not in self.unavailable,
                 is_named=self.is_named,
+                is_sure=one.hardware not in unlisted,
             )
             for run_id, one in self.outlines.items()
         }

@@ -9,7 +9,9 @@ from joulemap.ask.candidate import MOST_ENTRIES
 from joulemap.ask.fact import Caveat, Choice, Entry, Quantity, Refusal
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope
+from joulemap.domain.metric import METRIC, MetricName
 from joulemap.generated.compare import Recommendation, Standing
+from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.store.query import fetch
 
 
@@ -21,10 +23,10 @@ def rank(scope: Scope, metric: str) -> tuple[Standing, ...]:
 
 
 def list_choosable(scope: Scope, ids: Sequence[int]) -> tuple[int, ...]:
-    """Return the runs that an answer can choose: those of available chips if these are several, otherwise all."""
+    """Return the runs that an answer can choose: those of available chips if there are any, otherwise all."""
     is_any = scope.settings.takes_all
     had = tuple(one for one in ids if is_any or scope.outlines[one].hardware not in scope.unavailable)
-    return had if len({scope.outlines[one].configured_hardware for one in had}) > 1 else tuple(ids)
+    return had or tuple(ids)
 
 
 def choose_each(scope: Scope, rows: Sequence[Standing]) -> list[Choice]:
@@ -63,6 +65,24 @@ def choose(rows: Sequence[Standing], *, model: str = "") -> Choice:
     )
 
 
+def choose_pair(
+    metric: MetricName, values: Mapping[int, float], probability: float | None, *, is_equal: bool = False
+) -> Choice:
+    """Return the better of two runs by a metric, from run -> value and the probability that it is better."""
+    order = sorted(values, key=lambda one: values[one], reverse=METRIC[metric].is_higher_better)
+    least, most = sorted((values[order[0]], values[order[-1]]))
+    is_close = most > least and probability is not None and probability < TOLD_APART
+    return Choice(
+        runs=tuple(order),
+        metric=metric,
+        value=Quantity(values[order[0]], METRIC[metric].unit),
+        ratio=most / least if least else None,
+        probability=probability,
+        tied=tuple(order[1:]) if is_close else (),
+        equal=tuple(order) if is_equal else (),
+    )
+
+
 def choose_best(
     row: Recommendation, metric: str, values: Mapping[int, Quantity], chips: Mapping[int, str], model: str = ""
 ) -> Choice:
@@ -75,9 +95,9 @@ def choose_best(
         runs=tuple(row.ranked_ids),
         metric=metric,
         value=values[winner],
-        ratio=further[others[0]][0],
-        probability=row.probability_best,
-        ahead=chances.get(others[0]),
+        ratio=further[others[0]][0] if others else None,
+        probability=row.probability_best if others else None,
+        ahead=chances.get(others[0]) if others else None,
         further=further,
         tied=tuple(row.rival_ids),
         equal=tuple(row.ranked_ids[: row.tied_count]) if row.tied_count > 1 else (),

@@ -28,6 +28,7 @@ from joulemap.plan.stored_runs import opening_runs
 from joulemap.plan.workload import choose_batches
 from joulemap.store.query import fetch, start
 from joulemap.store.run import Outline
+from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -114,6 +115,9 @@ def sweep(
         given: dict[str, Any] = {"run_ids": ids, "max_latency_s": max_latency_s}
         tables: dict[str, Any] = fetch_tables(connection, SweepAnswer, ("points",), **given)
         tables["points"] = points()
+        least = min((row.least_latency_s for row in tables["series"] if row.least_latency_s), default=0.0)
+        if max_latency_s and least > max_latency_s:
+            raise UnsupportedError(f"no batch meets the limit of {max_latency_s:g} s; the nearest takes {least:g} s")
         return SweepAnswer(
             scope=scope,
             tally=runs.tally,
@@ -143,17 +147,21 @@ def find_facts(
     """
     listed = [row for row in points if row.status == "ok"]
     curves = {key: list(rows) for key, rows in groupby(listed, find_series)}
-    best = [
-        Best(row, curves[find_series(row)]) for row in series if row.energy_batch is not None and row.throughput_batch
-    ]
+    kept = {
+        key: [one for one in rows if not max_latency_s or (one.latency_s or 0.0) <= max_latency_s]
+        for key, rows in curves.items()
+    }
+    ran = [row for row in series if row.energy_batch is not None and row.throughput_batch]
+    best = [Best(row, kept[find_series(row)] or curves[find_series(row)]) for row in ran]
+    within = [one for one in best if kept[find_series(one.row)]]
     chosen: list[Choice] = []
     beyond: list[Choice] = []
-    models = list(dict.fromkeys(one.row.model for one in best))
+    models = list(dict.fromkeys(one.row.model for one in within))
     for model in models:
-        every = [one for one in best if one.row.model == model]
+        every = [one for one in within if one.row.model == model]
         had = [one for one in every if one.row.is_available or takes_all] or every
         told = model if len(models) > 1 else ""
-        own = list(_choose(scope, had, told))
+        own = list(_choose(scope, had, told))  # without a chip within the limit, there is no choice
         chosen += own
         if len(had) < len(every):
             beyond += [choice for column, one in enumerate(own) for choice in _prefer(every, one, column)]
@@ -192,8 +200,9 @@ class Best:
     def __init__(self, row: SweepSeries, points: Sequence[SweepPoint]) -> None:
         at = {one.batch: one for one in points}
         self.row, self.last = row, at[max(at)]
-        self.leanest, self.busiest = at[row.energy_batch or 0], at[row.throughput_batch or 0]
-        self.fastest = at[row.least_latency_batch or 0]
+        self.leanest = min(points, key=lambda one: one.energy_per_inference_j or 0.0)
+        self.busiest = max(points, key=lambda one: one.throughput_per_s or 0.0)
+        self.fastest = min(points, key=lambda one: one.latency_s or 0.0)
 
     @property
     def ids(self) -> tuple[int, int]:

@@ -9,7 +9,8 @@ from joulemap.ask.fact import Facts
 from joulemap.ask.part import find_whole
 from joulemap.ask.scope import opening_compared
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.settings import Settings
+from joulemap.domain.metric import PART_METRICS, PartMetricName
+from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.compare import EnergyBranch, RunFigure
 from joulemap.plan.source import Source
@@ -24,7 +25,7 @@ class BreakdownAnswer(RunAnswer):
     tree: Table[EnergyBranch]
     """Energy of each run by category and action, largest first within a category."""
     facts: Facts
-    """Run with the least energy, values and categories of each, and caveats, from which all sentences are made."""
+    """Best run, values and categories of each, and caveats, from which all sentences are made."""
 
     @property
     def answered(self) -> Table[RunFigure]:
@@ -32,11 +33,15 @@ class BreakdownAnswer(RunAnswer):
         return self.rows.with_rows(row for row in self.rows if row.status == "ok")
 
 
-def compare_runs(source: Source, models: Sequence[str], settings: Settings = SETTINGS) -> BreakdownAnswer:
-    """Compare models on one or several chips: the figures of each run, and the tree of its energy.
+def compare_runs(
+    source: Source, models: Sequence[str], settings: Settings = SETTINGS, *, metric: PartMetricName = "energy"
+) -> BreakdownAnswer:
+    """Compare models on one or several chips: the figures of each run, and the tree of its energy; `metric` decides.
 
     Raises like `compare`.
     """
+    check_name("metric", metric, PART_METRICS)
     with opening_compared(source, models, settings) as scope:
         tables = fetch_tables(scope.connection, BreakdownAnswer, run_ids=list(scope.run_ids))
-        return BreakdownAnswer(scope=scope, **tables, facts=find_whole(scope, tables["rows"], tables["tree"]))
+        facts = find_whole(scope, tables["rows"], tables["tree"], metric)
+        return BreakdownAnswer(scope=scope, **tables, facts=facts)

@@ -67,6 +67,9 @@ OPERATIONS_PER_ELEMENT: Final = 8.0
 """Maximum operations per array element and clock: one MAC at the array's own precision, four at a quarter of the width.
 """
 
+ENCLOSED: Final = ("cars", "phones")
+"""Products inside which nobody buys a chip to compute with; a laptop or another computer is bought for that."""
+
 DEPLOYMENTS: Final = ("datacenter", "edge", "embedded")
 
 PLAUSIBLE: Final[Mapping[str, tuple[float, float]]] = {
@@ -183,7 +186,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
         aliases=tuple(chip.aliases),
         projection=chip.projection,
         unavailable=chip.unavailable
-        or (f"sold only inside {chip.sold_in}: no board of it can be ordered" if chip.sold_in else ""),
+        or (f"sold only inside {chip.sold_in}: no board of it can be ordered" if chip.sold_in in ENCLOSED else ""),
         sold_in=chip.sold_in,
         doubts=tuple(chip.doubts),
         needs_host=chip.needs_host,

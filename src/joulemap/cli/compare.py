@@ -12,7 +12,7 @@ from joulemap.cli.option.run import Check, Limit, Models, RunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.panel import HIDDEN
 from joulemap.cli.voice import Talking, voice
-from joulemap.domain.metric import PartMetricName, RankMetricName
+from joulemap.domain.metric import RANK_METRICS, PartMetricName, RankMetricName
 from joulemap.domain.settings import EnergyDivision
 from joulemap.system.errors import UsageError
 
@@ -31,9 +31,10 @@ def compare(
         "Table: summary (one row per chip), detailed (energy tree of each run), subgraph or operator (winner of each).",
         shown="summary; subgraph with --by or --subgraph",
     ),
-    metric: PartMetricName = option(
-        "energy",
+    metric: PartMetricName | None = option(
+        None,
         "Metric that decides the winner: energy, latency, edp or memory (of a subgraph or operator: off-chip bytes).",
+        shown="energy",
     ),
     by: EnergyDivision | None = advanced(
         None,
@@ -90,20 +91,24 @@ def compare(
     is_summary = level == "summary" and len(set(model)) == 1
     if check and not (is_summary and not is_ranked):
         raise UsageError("--check is for the summary of one model: leave out --level, --by, --sort and other models")
+    if metric is not None and (sort is not None or (verbose and metric not in RANK_METRICS)):
+        raise UsageError(f"hardware is ranked by --sort, one of {', '.join(RANK_METRICS)}: leave out --metric")
     _check_options(level, metric, is_ranked=is_ranked, is_summary=is_summary, is_divided=is_divided, baseline=baseline)
+    sort = sort or (metric if metric in RANK_METRICS else "efficiency")
+    metric = metric or "energy"
     workspace = output.workspace()
     settings = run.settings(**hardware.keywords(named))
     answer: RunAnswer
     if is_ranked:
         answer = workspace.rank_hardware(
-            model[0], settings, sort=sort or "efficiency", has_details=output.details, has_subgraphs=verbose
+            model[0], settings, sort=sort, has_details=output.details, has_subgraphs=verbose
         )
     elif is_summary:
         answer = workspace.compare(model[0], settings, metric=metric, baseline=baseline)
     elif level == "summary":
         answer = workspace.compare_models(model, settings, metric=metric)
     elif level == "detailed":
-        answer = workspace.compare_runs(model, settings)
+        answer = workspace.compare_runs(model, settings, metric=metric)
     elif is_divided:
         answer = workspace.compare_breakdowns(model, settings, level=level, by=by or "action", subgraph=subgraph)
     else:
@@ -114,7 +119,7 @@ def compare(
 
 
 def _check_options(
-    level: Level, metric: PartMetricName, *, is_ranked: bool, is_summary: bool, is_divided: bool, baseline: str
+    level: Level, metric: PartMetricName | None, *, is_ranked: bool, is_summary: bool, is_divided: bool, baseline: str
 ) -> None:
     """Raise UsageError for options that exclude each other; `is_summary` marks the summary of a single model."""
     if baseline and (is_ranked or not is_summary):
@@ -124,5 +129,5 @@ def _check_options(
         raise UsageError(f"--sort and --verbose rank the hardware for one model{rest}")
     if is_divided and level in ("summary", "detailed"):
         raise UsageError(f"--by and --subgraph look into subgraphs or operators; leave out --level {level}")
-    if is_divided and metric != "energy":
+    if is_divided and metric not in (None, "energy"):
         raise UsageError("--by and --subgraph divide energy; leave out --metric")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
-from joulemap.cli.option.limit import PriceOptions, UsageOptions, UseLimitOptions, pay_option, rent_option
+from joulemap.cli.option.limit import UsageOptions, UseLimitOptions, pay_option, rent_option
 from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Check, DeployedRunOptions, Limit, Model
 from joulemap.cli.output import OutputOptions
@@ -13,16 +13,10 @@ from joulemap.system.record import frozen
 
 
 @frozen(kw_only=True)
-class RentOptions(PriceOptions):
-    """Prices that replace those of the catalogue, in a command about cost."""
-
-    price_per_hour: list[str] | None = rent_option(is_advanced=False)
-
-
-@frozen(kw_only=True)
 class PayOptions(UsageOptions):
     """Payment, use and power of a chip, in a command about cost."""
 
+    price_per_hour: list[str] | None = rent_option(is_advanced=False)
     pay: str = pay_option(is_advanced=False)
 
 
@@ -41,7 +35,6 @@ def cost(
     hardware: CandidateHardwareOptions,
     run: DeployedRunOptions,
     limits: UseLimitOptions,
-    prices: RentOptions,
     usage: PayOptions,
     plot: PlotOptions,
     output: OutputOptions,
@@ -66,7 +59,6 @@ def cost(
         between=split_names(between),
         usage=usage.read(),
         limits=limits.read(),
-        prices=prices.read(),
     )
     document = plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit)
     output.write(document, answer if check else None)

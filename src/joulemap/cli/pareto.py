@@ -35,6 +35,7 @@ def pareto(
     joulemap pareto vit_b_16 --x throughput --y power --deployment datacenter --precision bf16
     joulemap pareto mobilenet_v2 --x cost --y latency --hardware l4,t4,Jetson-Orin-Nano --batch 1,4,16
     """
-    answer = output.workspace().pareto(model, run.settings(**hardware.keywords()), x=x, y=y, usage=usage.read())
+    settings = run.settings(**hardware.keywords())
+    answer = output.workspace().pareto(model, settings, x=x, y=y, usage=usage.read())
     document = plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer)
     output.write(document, answer if check else None)

@@ -53,7 +53,11 @@ def recommend(
     """
     bounds = limits.read()
     answer = output.workspace().recommend(
-        model, run.settings(**hardware.keywords()), objective=objective, limits=bounds, usage=usage.read()
+        model,
+        run.settings(**hardware.keywords()),
+        objective=objective,
+        limits=bounds,
+        usage=usage.read(),
     )
     output.write(answer.document(limit=limit, repeated=output.repeat(run)), answer if check else None)
     if answer.misses_limits:

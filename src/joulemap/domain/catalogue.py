@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from joulemap.domain.supplied import Supplied
     from joulemap.physics.record.hardware import Hardware, PowerMode
 
-DEFAULT_HARDWARE: Final = (*(CLASS_HARDWARE[name] for name in ("cpu", "gpu", "tpu")), "rtx_4090")
-"""Default hardware of a comparison: chips that people can buy or rent, and that run every operator without a host."""
+DEFAULT_HARDWARE: Final = (*(CLASS_HARDWARE[name] for name in ("cpu", "gpu", "tpu")), "rtx_4090", CLASS_HARDWARE["kpu"])
+"""Default hardware of a comparison: chips that people can buy or rent, and that run every operator without a host, then
+a projection of a class of which none can be bought, which is shown and never advised.
+"""
 
 MICROCONTROLLER_W: Final = 1.0
 """Power cap below which a chip counts as a microcontroller, unless it is deployed at the edge."""

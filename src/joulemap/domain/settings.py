@@ -579,6 +579,8 @@ class Usage:
     """Host cost added to the price and electricity of a bought chip, as a share of both. Hardware that states its own
     share, such as 0 for a whole computer, keeps it.
     """
+    prices: tuple[Price, ...] = ()
+    """Prices that replace those of the catalogue."""
 
     def __attrs_post_init__(self) -> None:
         """Raise UsageError if a kind of seller has no prices for the chosen way to pay."""

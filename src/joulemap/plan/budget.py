@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -232,14 +232,18 @@ class Excess:
 
 
 def keep_within(
-    pairs: Sequence[Pair], budget: Budget, *, is_every_mode: bool, beside_w: Mapping[str, float]
+    pairs: Sequence[Pair],
+    budget: Budget,
+    *,
+    is_every_mode: bool,
+    beside_w: Mapping[str, float],
+    named_modes: Collection[str],
 ) -> tuple[tuple[Pair, ...], dict[str, Excess]]:
     """Return the hardware at modes within a budget, and name -> excess for omitted hardware.
 
     Hardware at its default mode gets the mode with the highest cap that fits, or else a cap at the budget if its power
-    limit can be set that low, unless every mode is listed. An
-    explicitly named mode is checked against a requested budget only. `beside_w` is the id of hardware in the
-    catalogue -> power of its host in watts.
+    limit can be set that low, unless every mode is listed. One of the `named_modes` is checked against a requested
+    budget only. `beside_w` is the id of hardware in the catalogue -> power of its host in watts.
     """
 
     def draw_w(entry: HardwareEntry, mode: str) -> float:
@@ -250,7 +254,8 @@ def keep_within(
     for entry, mode in pairs:
         is_free = mode == DEFAULT_MODE and not is_every_mode
         modes = entry.distinct_modes if is_free else (mode,)
-        fitting = [one for one in modes if draw_w(entry, one) <= budget.power_w or not (is_free or budget.is_asked)]
+        is_kept = not budget.is_asked and mode.casefold() in named_modes
+        fitting = [one for one in modes if is_kept or draw_w(entry, one) <= budget.power_w]
         host_w = beside_w.get(entry.described, 0.0)
         cap_w, limits_w = math.floor(budget.power_w - host_w), entry.limits_w if is_free else ()
         if fitting:

@@ -231,7 +231,7 @@ def select_hardware(settings: Settings, default: Default = "four", *, is_capped:
         portless=portless,
         fallback_boundary=settings.fallback_boundary,
     )
-    if budget is None or (default == "every mode" and not budget.is_asked):
+    if budget is None:
         return selection
     if not is_capped:
         return attrs.evolve(selection, budget=attrs.evolve(budget, is_mean=True))
@@ -239,7 +239,10 @@ def select_hardware(settings: Settings, default: Default = "four", *, is_capped:
         **find_rest_w((entry for entry, _ in chosen), known),
         **{name: host.entry.static_w for name, host in hosts.items() if host.is_counted},
     }
-    fitting, left_out = keep_within(chosen, budget, is_every_mode=default == "every mode", beside_w=beside_w)
+    named = {HardwareRef.read(name).mode.casefold() for name in names}
+    fitting, left_out = keep_within(
+        chosen, budget, is_every_mode=default == "every mode", beside_w=beside_w, named_modes=named
+    )
     if not fitting:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise UsageError(f"no hardware stays within {format_si(budget.power_w, 'W')}: {reasons}")
@@ -526,7 +529,8 @@ def _pairs(
         standing = _list_default_classes(settings, default)
         entries = [known[find_default_chip(name)] for name in standing] or [known[name] for name in DEFAULT_HARDWARE]
         if (is_filtered and not standing) or default != "four":
-            entries = list(known.values())
+            is_any = bool(settings.kind) or settings.takes_all  # else nothing that is only inside another product
+            entries = [entry for entry in known.values() if is_any or not entry.sold_in]
         pairs = [(entry, mode) for entry in entries for mode in _modes(entry, power_mode, default)]
         if power_mode and not pairs:
             raise UnknownNameError(

@@ -34,7 +34,8 @@ USED: Final = Template("{pay}, each chip busy {busy_hours:plain} of 24 hours[ fo
 LIMIT: Final = Template("{metric.meaning}: {word} {bound}")
 BOUND: Final = Template("{metric.label} {word} {bound}")
 LIKELIEST: Final = Template("{head} ({name} {chance:chance} likely[, {own} {own_chance}])")
-MEAN_KEPT: Final = Template("average power at {rate} of {word} {bound}")
+PACED: Final = Template("power at {rate} of {word} {bound}")
+FULL_SPEED: Final = "full speed"
 WITH_HOST: Final = Template("{label} with host")
 AT_MOST, AT_LEAST = "at most", "at least"
 
@@ -101,11 +102,11 @@ def find_limited(name: str) -> Metric:
 
 
 def describe_limits(limits: Limits, template: Template, rate: str = "") -> list[str]:
-    """Return one sentence per limit. If a `rate` is given, the power limit applies to the average power."""
+    """Return one sentence per limit. At a fixed `rate`, the power limit applies to the average power."""
     return [
-        (MEAN_KEPT if rate and name == "power" else template)(
+        (PACED if limits.min_throughput_per_s and name == "power" else template)(
             metric=find_limited(name),
-            rate=rate,
+            rate=rate or FULL_SPEED,
             word=AT_LEAST if METRIC[name].is_higher_better else AT_MOST,
             bound=show_bound(bound, METRIC[name].unit),
         )

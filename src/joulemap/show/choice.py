@@ -8,8 +8,9 @@ from typing import Any, Final
 import attrs
 
 from joulemap.ask.decision import decide
-from joulemap.ask.fact import Choice, Decision, Entry, Facts, Lead, Refusal, Subject
+from joulemap.ask.fact import Choice, Decision, Entry, Facts, Lead, Subject
 from joulemap.domain.metric import METRIC, TIE_RATIO
+from joulemap.domain.table import first_of_each
 from joulemap.show.caveat import show_middle
 from joulemap.show.present.cell import is_tied, show, show_chance, show_count
 from joulemap.show.present.template import Template
@@ -76,14 +77,16 @@ AMONG_SAME: Final = Template("The same {noun}: take {name}, which {clauses:and}"
 """Line on runs that are tied by the deciding metric, and of which another metric tells which one to take."""
 TRADE: Final = Template("{name} for {noun}, {rival} for {other}: {name} {clauses:and}")
 EITHER: Final = Template("{name} or {rival}: a tie on {noun}[ ({chance} for {name})][ and {other}]")
+SOLD_ALONE: Final = Template("Take {name}: of these chips, it alone can be bought")
 ANY: Final = Template("Take {name}: the {best} {noun}, {value}[ ({chance} likely best)]")
 OTHERS: Final = Template("{head}; {names} may be as good[ on {noun}]")
 CHEAPER: Final = Template("{head}; take the cheaper, or measure both")
+ANY_OF: Final = Template("{head}; take either, or measure both")
 PAID: Final = {"cost", "price", "purchase", "usd_per_million"}
 """Metrics by which a tie leaves no cheaper run."""
 
 SAME: Final = Template("{names} have the same {noun}")
-ONLY: Final = Template("{name} uses {energy} and takes {latency} per batch[; {refused:n other chip} cannot run this]")
+ONLY: Final = Template("{name} uses {energy} and takes {latency} per batch")
 ALONE: Final = Template("{name} is the only chip that was compared[; {noun}: {value}]")
 NOT_SOLD: Final = ", but cannot be bought."
 NONE_SOLD: Final = "; none can be bought."
@@ -110,14 +113,10 @@ def describe_answer(facts: Facts) -> str:
     """Return the first line: the decision, or the values of the only run."""
     choices = facts.of(Choice)
     if choices:
-        is_sold = facts.runs[choices[0].run].is_available
-        alike = [one for one in choices if facts.runs[one.run].is_available == is_sold]
-        return describe_choices(alike, facts.runs)
+        return describe_choices(list(first_of_each(choices, lambda one: one.metric).values()), facts.runs)
     entry = facts.of(Entry)[0]
     shown = {name: show_middle(entry.values[name]) for name in ("energy", "latency")}
-    run = facts.runs[entry.run]
-    refused = {chip for one in facts.of(Refusal) if one.runs for chip in one.hardware} - {run.hardware}
-    return ONLY(name=name_run(run), refused=len(refused) or None, **shown) + "."
+    return ONLY(name=name_run(facts.runs[entry.run]), **shown) + "."
 
 
 def describe_choices(
@@ -127,11 +126,15 @@ def describe_choices(
 
     `add` extends the line by the values `more`, unless the line then becomes too long.
     """
-    decision = decide([_merge_alike(one, runs) for one in choices[:2]])
-    taken, _ = decision.runs
+    choices = [_merge_alike(one, runs) for one in choices[:2]]
+    decision = decide(choices)
+    if not all(runs[one].is_sure for one in (decision.run, choices[0].run)):
+        choices = [one.without_chances() for one in choices]
+        decision = decide(choices)
+    taken, name = decision.run, name_run(runs[decision.run])  # with its settings, even if its rivals share them
     if len({runs[one].settings for one in decision.runs}) < 2:
         runs = drop_settings(runs, (*decision.runs, *decision.alike))
-    lines = _list_heads(decision, choices[0], runs)
+    lines = _list_heads(decision, choices[0], runs, name) if len(decision.runs) > 1 else [SOLD_ALONE(name=name)]
     if add is not None:
         lines = [*(add(head=line, **more) for line in lines), *lines]
     ties = [one.is_tied for one in decision.leads]
@@ -152,11 +155,11 @@ def _merge_alike(choice: Choice, runs: Mapping[int, Subject]) -> Choice:
     return attrs.evolve(choice, runs=merge(choice.runs), further=further, tied=tied, equal=equal)
 
 
-def _list_heads(decision: Decision, choice: Choice, runs: Mapping[int, Subject]) -> list[str]:
+def _list_heads(decision: Decision, choice: Choice, runs: Mapping[int, Subject], name: str) -> list[str]:
     """Return the decision in words, the fullest first."""
     leads, (taken, rival) = decision.leads, decision.runs
     nouns = [name_metric(one.metric, choice.per) for one in leads]
-    given = {"name": name_run(runs[taken]), "rival": name_run(runs[rival]), "noun": nouns[0]}
+    given = {"name": name, "rival": name_run(runs[rival]), "noun": nouns[0]}
     told = [one for one in leads if not one.is_tied]
     if not told:
         return _list_ties(decision, choice, runs, nouns)
@@ -188,7 +191,8 @@ def _count(names: Sequence[str]) -> str:
 
 def _list_ties(decision: Decision, choice: Choice, runs: Mapping[int, Subject], nouns: Sequence[str]) -> list[str]:
     """Return the words on a tie by every metric, first with what to do about it if a cheaper run can be bought."""
-    taken, names = decision.run, name_all(runs, decision.alike)
+    taken = decision.run
+    names = name_all(runs, dict.fromkeys((*decision.alike, *decision.runs[1:])))
     name, is_first = name_run(runs[taken]), choice.run == taken
     chance = show_chance(choice.probability if is_first else None)
     if len(names) > 1 and any(one.ratio != 1.0 for one in decision.leads):
@@ -200,8 +204,8 @@ def _list_ties(decision: Decision, choice: Choice, runs: Mapping[int, Subject], 
         head = SAME(names=join_names([name, *names]), noun=join_names(nouns))
     else:
         head = EITHER(name=name, rival=names[0], noun=nouns[0], other=join_names(nouns[1:]), chance=chance)
-    has_cheaper = runs[taken].is_available and PAID.isdisjoint(one.metric for one in decision.leads)
-    return [CHEAPER(head=head), head] if has_cheaper else [head]
+    has_cheaper = PAID.isdisjoint(one.metric for one in decision.leads)
+    return [(CHEAPER if has_cheaper else ANY_OF)(head=head), head] if runs[taken].is_available else [head]
 
 
 def describe_lead(lead: Lead, rival: str, per: str, *, is_sure: bool = True) -> str:
@@ -256,6 +260,8 @@ def describe_choice(choice: Choice, runs: Mapping[int, Subject], rival: str | No
 def describe_alone(facts: Facts, run_id: int) -> str:
     """Return the line on the only chip that was compared, with its value if the answer is about one model."""
     run, choices = facts.runs[run_id], [one for one in facts.of(Choice) if not one.model]
+    if run.is_available and any(not one.is_available for one in facts.runs.values()):
+        return finish([SOLD_ALONE(name=name_run(run))])
     values = {"noun": name_metric(choices[0].metric), "value": show_value(choices[0])} if choices else {"noun": ""}
     return finish([ALONE(name=name_run(run), **values)], run)
 

@@ -36,7 +36,7 @@ MOST_NAMED: Final = 2
 
 STAYS: Final = Template(
     "{winner} stays ahead on {noun}[ ({chance:chance} sure)]: no single number is likely to reverse it"
-    "[; {loser} wins at batch {batches:and}]"
+    "[; {loser} wins at batch {batches:and}][; a tie at batch {ties:and}]"
 )
 UNLESS: Final = Template("{winner} leads by {ratio:x}, but not with {turn}")
 CLOSE: Final = Template(
@@ -47,7 +47,7 @@ ABOVE: Final = Template("just above {value}")
 BELOW: Final = Template("just below {value}")
 BOTH: Final = "both chips"
 
-AT_BATCH: Final = Template("{loser} wins at batch {batches:and}")
+AT_BATCH: Final = Template("{loser} wins at batch {batches:and}[; a tie at batch {ties:and}]")
 NEAREST: Final = Template("nearest: {turn}")
 NEXT: Final = Template("next: {turn}")
 
@@ -86,14 +86,17 @@ def _describe_reversal(facts: Facts) -> str:
     else:
         likely = [one for one in list_turns(facts) if (one.probability or 0.0) >= LIKELY][:1]
         heads = [describe_change(one, facts.runs, has_before=some) for one in likely for some in (True, False)]
-        stays = [STAYS(chance=choice.probability, batches=some, **given) for some in (_list_batches(facts), None)]
+        batches = _list_batches(facts)
+        stays = [STAYS(chance=choice.probability, **some, **given) for some in (batches, dict.fromkeys(batches))]
         lines = [UNLESS(turn=head, **given) for head in heads] or stays
     return finish(lines)
 
 
-def _list_batches(facts: Facts) -> list[str]:
-    """Return the batch sizes at which the other run wins."""
-    return [str(one.after) for one in facts.of(Turn) if one.axis == "batch"]
+def _list_batches(facts: Facts) -> dict[str, list[str]]:
+    """Return the batch sizes at which the other run wins, and those at which it leads in a tie."""
+    turns = [one for one in facts.of(Turn) if one.axis == "batch"]
+    return {name: [str(one.after) for one in turns if one.is_tied == is_tied]
+            for name, is_tied in (("batches", False), ("ties", True))}  # fmt: skip
 
 
 def list_turns(facts: Facts) -> list[Turn]:
@@ -182,8 +185,8 @@ def list_reasons(facts: Facts) -> list[str]:
     runs = facts.runs
     lines, choices = list(describe_swings(facts).values())[1:], facts.of(Choice)
     batches = _list_batches(facts)
-    if batches and choices[0].tied:  # a decision without a tie names them
-        lines.append(AT_BATCH(loser=name_run(runs[choices[0].runs[1]]), batches=batches))
+    if batches["batches"] and choices[0].tied:  # a decision without a tie names them
+        lines.append(AT_BATCH(loser=name_run(runs[choices[0].runs[1]]), **batches))
     turns = list_turns(facts)
     nearest = [one for one in turns if (one.probability or 0.0) < LIKELY or choices[0].tied][:1]
     lines += [NEAREST(turn=describe_change(one, runs)) for one in nearest]

@@ -31,9 +31,9 @@ from joulemap.show.win import (
 )
 
 OF_EACH: Final = Template("{metric} of each {part}")
-BEST, AVAILABLE = ("best", "advantage"), "best available"
+BEST: Final = ("best", "advantage")
 MORE_ON: Final = Template("more on {name}")
-ALIKE: Final = Template("{tied_count} tied")
+ALIKE: Final = Template("{count} tied")
 
 EXPLAIN: Final = "explain {model} {other} {best} --metric {metric}"
 ANALYZE: Final = "analyze {model} {best} --level subgraph"
@@ -45,7 +45,13 @@ Row = TypeVar("Row", bound=Contender | ModelFigure)
 
 
 def lay_parts(
-    rows: Iterable[Contender], projected: frozenset[str], by: str, limit: int, pair: Sequence[int] = ()
+    rows: Iterable[Contender],
+    projected: frozenset[str],
+    by: str,
+    limit: int,
+    pair: Sequence[int] = (),
+    *,
+    takes_all: bool = False,
 ) -> Grid:
     """Return a grid of the largest subgraphs or operators of one workload, with a column per chip, and a picture of the
     difference between the two runs of a `pair`.
@@ -62,11 +68,11 @@ def lay_parts(
         return row.name, row.fusion_pattern if by == "subgraph" else row.kind
 
     def show_advantage(contest: Sequence[Contender]) -> tuple[str]:
-        ratio = contest[1].ratio if len(contest) > 1 and contest[0].tied_count == 1 else None
-        return ("" if ratio is None else Number(f"{ratio:.3g}x"),)
+        least, following = (*(row.value for row in contest[:2]), 0.0)[:2]
+        return (Number(f"{following / least:.3g}x") if following > least > 0.0 else "",)
 
     heads = (by, "pattern" if by == "subgraph" else "kind")
-    drawn = lay_contests(contests, shown, projected, heads, head, show_advantage)
+    drawn = lay_contests(contests, shown, projected, heads, head, show_advantage, takes_all=takes_all)
     drawn = drawn.out_of(len(contests), limit, f"{by}s")
     if len(sums) < 2 or len(pair) < 2:
         return drawn
@@ -99,39 +105,39 @@ def lay_contests(
     heads: tuple[str, ...],
     head: Callable[[Row], tuple[str, ...]],
     show_more: Callable[[Sequence[Row]], tuple[str, ...]] | None = None,
+    *,
+    takes_all: bool = False,
 ) -> Grid:
     """Return a grid that compares chips: a row per shown contest, with the value of each chip and the best of several.
 
     A contest holds the rows of all chips for one item, such as a subgraph. `head` makes the first cells, under the
-    headings `heads`, and `show_more` that of the advantage. If the best hardware is unavailable, the row also names the
-    best available hardware.
+    headings `heads`, and `show_more` that of the advantage. Unavailable hardware is the best only if a contest has no
+    other, or if the question `takes_all`.
     """
     runs = {row.hardware: row.run_id for contest in contests for row in contest}
     hardware = sorted(runs, key=lambda name: runs[name])
     places = {name: column for column, name in enumerate(hardware, len(heads))}
     is_several = len(hardware) > 1
-    has_beside = is_several and any(
-        contest[0].value is not None and not contest[0].is_available for contest in contests
-    )
     marked: set[tuple[int, int]] = set()
     tied: set[tuple[int, int]] = set()
     cells: list[tuple[str, ...]] = []
     for line, contest in enumerate(shown):
-        first, rows = contest[0], {row.hardware: row for row in contest}
-        best = [row for row in contest if row.value is not None and row.value == first.value]
+        rows = {row.hardware: row for row in contest}
+        had = _list_choosable(contest, takes_all=takes_all) or contest[:1]
+        first = had[0]
+        best = [row for row in had if row.value is not None and row.value == first.value]
         (marked if len(best) == 1 else tied).update((line, places[row.hardware]) for row in best)
         values = [
             show_quantity(rows[name].value, rows[name].unit) or "unsupported" if name in rows else ""
             for name in hardware
         ]
-        winner = ALIKE(first) if first.tied_count > 1 else mark_projected(first.hardware, projected) if best else ""
-        more = (winner, *(show_more(contest) if show_more is not None else ())) if is_several else ()
-        beside = (_name_available(contest, projected),) if has_beside else ()
-        cells.append((*head(first), *values, *more, *beside))
+        winner = ALIKE(count=len(best)) if len(best) > 1 else mark_projected(first.hardware, projected) if best else ""
+        more = (winner, *(show_more(had) if show_more is not None else ())) if is_several else ()
+        cells.append((*head(first), *values, *more))
     names = tuple(mark_projected(name, projected) for name in hardware)
-    bests = ([row for row in contest if row.value is not None and row.is_available][:1] for contest in contests)
+    bests = (_list_choosable(contest, takes_all=takes_all)[:1] for contest in contests)
     wins = Counter(mark_projected(row.hardware, projected) for own in bests for row in own)
-    last = (*BEST[: (1 if show_more is None else 2) * is_several], *((AVAILABLE,) if has_beside else ()))
+    last = BEST[: (1 if show_more is None else 2) * is_several]
     return Grid(
         headings=(*heads, *names, *last),
         rows=tuple(cells),
@@ -141,12 +147,10 @@ def lay_contests(
     )
 
 
-def _name_available(contest: Iterable[Row], projected: frozenset[str]) -> str:
-    """Return the best available hardware among the rows of one contest; a text for a tie or if none is available."""
-    best = [row for row in contest if row.value is not None and row.is_available]
-    if len(best) > 1 and best[0].value == best[1].value:
-        return ALIKE(tied_count=sum(row.value == best[0].value for row in best))
-    return mark_projected(best[0].hardware, projected) if best else "none"
+def _list_choosable(contest: Iterable[Row], *, takes_all: bool) -> list[Row]:
+    """Return the rows with a value whose hardware can be the best, best first: the available ones if there are any."""
+    valued = [row for row in contest if row.value is not None]
+    return [row for row in valued if row.is_available or takes_all] or valued
 
 
 def title_parts(answer: ContestAnswer, model: str = "") -> Title:
@@ -183,7 +187,8 @@ def divide_models(answer: ContestAnswer, those: slice) -> list[tuple[Mapping[str
 
 def draw_parts(answer: ContestAnswer, rows: Any, limit: int, *, pair: Sequence[int], **_: Any) -> Grid:
     """Return the grid of one model."""
-    return lay_parts(rows, answer.projected, answer.by, limit, pair)
+    takes_all = answer.scope.settings.takes_all
+    return lay_parts(rows, answer.projected, answer.by, limit, pair, takes_all=takes_all)
 
 
 def draw_heatmaps(answer: ContestAnswer) -> Figures:
@@ -201,7 +206,10 @@ def draw_heatmaps(answer: ContestAnswer) -> Figures:
 def lay_models(answer: ModelsAnswer, _rows: Any, _limit: int, **_: Any) -> Grid:
     """Return a grid with a row per model, a column per chip, the best chip, and the interval of its value."""
     contests = [list(rows) for _, rows in groupby(answer.rows, lambda row: row.workload_id)]
-    drawn = lay_contests(contests, contests, answer.projected, ("model",), lambda row: (row.model,))
+    takes_all = answer.scope.settings.takes_all
+    drawn = lay_contests(
+        contests, contests, answer.projected, ("model",), lambda row: (row.model,), takes_all=takes_all
+    )
     widths = {one.run: one.values[answer.metric].half_width for one in answer.facts.of(Entry)}
     firsts = [next((row.run_id for row in contest if row.run_id in widths), None) for contest in contests]
     if not any(widths.get(run_id or 0) for run_id in firsts):

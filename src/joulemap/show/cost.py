@@ -47,6 +47,9 @@ TIED: Final = Template("{verb} {name}: {cost} per million {unit}; {others} may b
 EITHER: Final = Template(
     "{verb} {name}: {cost} per million {unit}[ ({chance} likely cheapest)];[ {other}] {rival} may be as cheap"
 )
+PROJECTED: Final = "Projected"
+"""Word in place of a verb for hardware that cannot be bought."""
+
 OTHERS: Final = Template("{count:n other}")
 ONLY: Final = Template("{verb} {name}: {cost} per million {unit}")
 SERVES: Final = Template("{name} costs {price} and serves {rate:1/s}")
@@ -88,11 +91,12 @@ def describe_answer(answer: CostAnswer) -> str:
 def describe_choice(choice: Choice, facts: Facts) -> str:
     """Return the clause on the cheapest chip, and how it is paid for."""
     runs = facts.runs
+    choice = choice if runs[choice.run].is_sure else choice.without_chances()
     ways = {one.run: way for one in facts.of(Entry) for way in VERBS if way in one.values}
     name, *others = (name_run(runs[one]) for one in choice.runs[:2])
     verbs = [VERBS[ways[one]] for one in choice.runs[:2]]
     given = {
-        "verb": verbs[0][0].capitalize(),
+        "verb": verbs[0][0].capitalize() if runs[choice.run].is_available else PROJECTED,
         "name": name,
         "cost": show_middle(choice.value),
         "unit": f"{choice.per}s",

@@ -11,6 +11,7 @@ import attrs
 
 from joulemap.ask.engine import describe_evaluation, describe_unread
 from joulemap.show.caveat import describe_trust, list_notes
+from joulemap.show.choice import finish
 from joulemap.show.layout import is_whole, lay, show_assumed
 from joulemap.show.plain import list_facts
 from joulemap.show.present.cell import PROJECTION_NOTE
@@ -19,6 +20,7 @@ from joulemap.show.present.format import TABLE, write
 from joulemap.show.present.template import Template
 from joulemap.show.refusal import count_left_out
 from joulemap.show.run import find_conditions, title_runs
+from joulemap.show.run_name import join_names
 from joulemap.show.title import Title, bind
 from joulemap.system.name import PROJECTED, is_module_name
 
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 
 Figures: TypeAlias = "tuple[Figure, ...]"
 Drawings: TypeAlias = "tuple[Drawing, ...]"
+
+LOST: Final = Template("{line}; {names} left out")
+"""First line with named chips that run nothing of what was asked."""
 
 STORED: Final = ("query", "db")
 """Commands about stored runs."""
@@ -72,6 +77,17 @@ def tell_left_out(scope: Scope) -> tuple[Text, ...]:
     return (Text(line),) if line else ()
 
 
+def add_lost(scope: Scope, line: str) -> str:
+    """Return a first line with the named chips of which no run has a result, and why if that is one short reason."""
+    ran = {scope.outlines[one].hardware for one in scope.evaluated_ids}
+    lost = {chip: one.reason for one in scope.refusals_by_reason for chip in one.hardware if chip not in ran}
+    if not scope.settings.hardware or not lost or not ran or not line:
+        return line
+    head, (name, reason) = line.removesuffix("."), next(iter(lost.items()))
+    told = [f"{head}; {reason}"] if len(lost) == 1 and name in reason else []
+    return finish([*told, LOST(line=head, names=join_names([*lost]))])
+
+
 def show_share(scope: Scope, energy: EnergyCell) -> str:
     """Return the assumed share of an energy for a table cell; empty for a share up to a third, or for a part of a
     run.
@@ -106,7 +122,7 @@ def compose(
     `words` are further texts for machine formats. `beside` is text after the boundary on an additional part of the
     values, such as ` plus host`.
     """
-    scope = answer.scope
+    scope, headline = answer.scope, add_lost(answer.scope, headline)
     is_held = any(map(is_module_name, scope.models))
     written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
     named = [scope.spell(one) for one in scope.hardware] if scope.settings.hardware else []

@@ -173,7 +173,13 @@ RANKING: Final = Shape(
         Part(
             title="{metric} of each subgraph",
             table="subgraphs",
-            draw=lambda answer, rows, limit, **_: lay_parts(rows, answer.projected, "subgraph", limit or len(rows)),
+            draw=lambda answer, rows, limit, **_: lay_parts(
+                rows,
+                answer.projected,
+                "subgraph",
+                limit or len(rows),
+                takes_all=answer.scope.settings.takes_all,
+            ),
         ),
         Part(
             title=OPERATORS_TITLE,

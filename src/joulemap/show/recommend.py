@@ -265,7 +265,7 @@ def choose(answer: RecommendAnswer, *, repeated: Sequence[str], **_: Any) -> Map
     about = ABOUT(
         metric=metric,
         rate=rate if metric.energy_power else "",
-        limits=describe_limits(answer.limits, BOUND),
+        limits=describe_limits(answer.limits, BOUND, rate),
         use=describe_use(answer.assumptions, rows[0].pay) if is_money and rows else "",
     )
     bounded = {

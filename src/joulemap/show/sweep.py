@@ -19,7 +19,7 @@ from joulemap.generated.sweep import SweepPoint, SweepSeries, SweepWinner
 from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.physics.record.weight import spell_precision
 from joulemap.show.caveat import format_value, show_middle
-from joulemap.show.choice import describe_choice, describe_choices, name_metric
+from joulemap.show.choice import describe_choice, describe_choices, finish, name_metric
 from joulemap.show.page import Figures, draw_figure, tell_left_out
 from joulemap.show.present.category import name_bound
 from joulemap.show.present.cell import (
@@ -45,6 +45,9 @@ ALONE: Final = Template(
     "for throughput, {throughput}."
 )
 AT_ONE: Final = Template("Use batch {energy_batch} on {name}: {energy_per_inference} per inference and {throughput}.")
+ONLY: Final = Template("Take {name}: of these chips, it alone {able:and}")
+NEVER: Final = Template("Of these chips, {name} alone {able:and}")
+SOLD, WITHIN = "can be bought", Template("has a batch within {bound:s}")
 ONE_CHIP: Final = Template(
     "{name} uses the least energy per inference at batch {lean:range} and has its highest throughput at batch "
     "{busy:range}, depending on the model."
@@ -88,6 +91,11 @@ def describe_answer(facts: Facts) -> str:
         form = AT_ONE if values["energy_batch"] == values["throughput_batch"] else ALONE
         return form(name=name_run(facts.runs[entries[0].run]), **values)
     models = list(dict.fromkeys(one.model for one in choices))
+    if len(models) == 1 and len(choices[0].runs) < 2:
+        run = facts.runs[choices[0].run]
+        is_sold = run.is_available and any(not one.is_available for one in facts.runs.values())
+        able = [*(WITHIN(bound=one.bound.value) for one in facts.of(Limit)), *([SOLD] if is_sold else [])]
+        return finish([(ONLY if run.is_available else NEVER)(name=name_run(run), able=able)], run)
     if len(models) == 1:
         return describe_choices(choices, facts.runs)
     names = {name_first(facts.runs, one) for one in entries}
@@ -255,7 +263,7 @@ def find_cells(answer: SweepAnswer) -> dict[str, Any]:
     decided, models = list_decided(answer.facts), answer.scope.models
     leaders = {(one.metric, one.run) for one in decided}
     least = {one.model or name: one.value.value for one in decided if one.metric == ASKED[0] for name in models}
-    widths = {one.run: one.values["energy_per_inference"].half_width for one in answer.facts.of(Entry)}
+    widths = {run_id: one.energy_half_width for run_id, one in answer.scope.outlines.items()}
     return {
         "stays": lambda row: not leaders.isdisjoint(zip(ASKED, list_best(answer, row), strict=True)),
         "ratio": lambda row: show((row.energy_per_inference_j or 0.0) / least[row.model], "ratio"),

@@ -78,7 +78,7 @@ class HardwareOptions(ModeOptions):
         is_advanced=True,
     )
     takes_all: bool = advanced(False, "Include hardware that cannot be bought or rented, marked ~.", "--all")
-    hardware: str = several_hardware("xeon_8490h, h100_sxm5, tpu_v4, rtx_4090")
+    hardware: str = several_hardware("xeon_8490h, h100_sxm5, tpu_v4, rtx_4090, kpu_t256")
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options that a command repeats to ask about the same hardware."""

@@ -86,35 +86,6 @@ def pay_option(*, is_advanced: bool) -> Any:
     )
 
 
-@frozen(kw_only=True)
-class PriceOptions:
-    """Prices that replace those of the catalogue."""
-
-    panel: ClassVar[str] = COST
-    price_per_hour: list[str] | None = rent_option(is_advanced=True)
-    purchase_price: list[str] | None = advanced(
-        None, "Purchase prices of chips, e.g. l4=2500USD,t4=900USD.", metavar="CHIP=PRICE"
-    )
-    price_file: Path | None = advanced(
-        None,
-        "CSV file with columns hardware, usd_per_hour, purchase_usd and source, or the same as TOML.",
-    )
-
-    def read(self) -> tuple[Price, ...]:
-        """Return the prices; UsageError names an option that cannot be read."""
-        from joulemap.ask.price import read_price_file
-        from joulemap.domain.settings import Price
-
-        of_file = read_price_file(self.price_file) if self.price_file else ()
-        rents = _read_prices("--price-per-hour", self.price_per_hour, "USD/h")
-        bought = _read_prices("--purchase-price", self.purchase_price, "USD")
-        return (
-            *of_file,
-            *(Price(hardware=name, usd_per_hour=value) for name, value in rents.items()),
-            *(Price(hardware=name, purchase_usd=value) for name, value in bought.items()),
-        )
-
-
 def _read_prices(option: str, written: Sequence[str] | None, unit: str) -> dict[str, float | None]:
     """Return hardware -> price from texts such as `l4=0.40USD/h`; UsageError names the option and the fault."""
     try:
@@ -129,9 +100,17 @@ def _read_prices(option: str, written: Sequence[str] | None, unit: str) -> dict[
 
 @frozen(kw_only=True)
 class UsageOptions:
-    """Payment, use and power of a chip."""
+    """Prices, payment, use and power of a chip."""
 
     panel: ClassVar[str] = COST
+    price_per_hour: list[str] | None = rent_option(is_advanced=True)
+    purchase_price: list[str] | None = advanced(
+        None, "Purchase prices of chips, e.g. l4=2500USD,t4=900USD.", metavar="CHIP=PRICE"
+    )
+    price_file: Path | None = advanced(
+        None,
+        "CSV file with columns hardware, usd_per_hour, purchase_usd and source, or the same as TOML.",
+    )
     pay: str = pay_option(is_advanced=True)
     seller: str = advanced(
         "",
@@ -195,6 +174,21 @@ class UsageOptions:
             region=self.grid,
             gco2_per_kwh=self.grid_gco2_per_kwh,
             host_share=self.host_share,
+            prices=self._list_prices(),
+        )
+
+    def _list_prices(self) -> tuple[Price, ...]:
+        """Return the prices; UsageError names an option that cannot be read."""
+        from joulemap.ask.price import read_price_file
+        from joulemap.domain.settings import Price
+
+        of_file = read_price_file(self.price_file) if self.price_file else ()
+        rents = _read_prices("--price-per-hour", self.price_per_hour, "USD/h")
+        bought = _read_prices("--purchase-price", self.purchase_price, "USD")
+        return (
+            *of_file,
+            *(Price(hardware=name, usd_per_hour=value) for name, value in rents.items()),
+            *(Price(hardware=name, purchase_usd=value) for name, value in bought.items()),
         )
 
 

@@ -143,8 +143,8 @@ class PointErrors:
         for number, case in enumerate(cases):
             fastest = max(peak.rate.value for peak in case.hardware.peaks.values())
             firsts[number], sizes = len(found), [fastest]
-            if case.varied:
-                mine = np.flatnonzero(rows == number)
+            mine = np.flatnonzero((rows == number) & (points.refusal == ""))
+            if case.varied and mine.size:
                 asked = case.configuration
                 rate = case.hardware.product_rate(asked.precision, asked.weight_precision)
                 each = fastest * (points.peak_ops_per_s[mine] / rate)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from joulemap.cli import LIMIT_HELP, OUTPUT, Check, Model, PageOptions, PriceOptions, UsageOptions
+from joulemap.cli import LIMIT_HELP, OUTPUT, Check, Model, PageOptions, UsageOptions
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.run import DeployedRunOptions
@@ -30,7 +30,6 @@ def fleet(
     hardware: CandidateHardwareOptions,
     serving: ServerOptions,
     run: FleetRunOptions,
-    prices: PriceOptions,
     usage: UsageOptions,
     page: PageOptions,
     output: ServedOutputOptions,
@@ -56,7 +55,6 @@ def fleet(
         demand=asked,
         serving=serving.read(),
         usage=usage.read(),
-        prices=prices.read(),
     )
     document = answer.document(limit=limit, repeated=(*serving.repeat(), *output.repeat(run)))
     page.write(document, answer, output, checked=answer if check else None)

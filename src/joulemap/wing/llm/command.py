@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli import LIMIT_HELP, OUTPUT, Check, PlotOptions, PriceOptions, UsageOptions, offer
+from joulemap.cli import LIMIT_HELP, OUTPUT, Check, PlotOptions, UsageOptions, offer
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import ServedHardwareOptions
 from joulemap.system import ExitCode, UsageError
@@ -29,7 +29,6 @@ def llm(
     hardware: ServedHardwareOptions,
     serving: ServingOptions,
     run: ServedRunOptions,
-    prices: PriceOptions,
     usage: UsageOptions,
     plot: PlotOptions,
     output: ServedOutputOptions,
@@ -65,7 +64,7 @@ def llm(
         if run.batch != BATCHES:
             raise UsageError("--batch: with --users, it follows from the users of a server; leave it out")
         served = output.workspace().serve_users(
-            model, settings, target=target, serving=serving.read(), usage=usage.read(), prices=prices.read()
+            model, settings, target=target, serving=serving.read(), usage=usage.read()
         )
         output.write(served.document(limit=limit, repeated=output.repeat(run)), served if check else None)
         if not served.is_met:
@@ -76,7 +75,6 @@ def llm(
         settings,
         serving=serving.read(),
         usage=usage.read(),
-        prices=prices.read(),
     )
     document = plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer)
     output.write(document, answer if check else None)

@@ -86,6 +86,14 @@ Source: judged; with InferenceX held out, the only source, 0.25 covers 80 % of i
 nine times as long as predicted.
 """
 
+AT_ONCE: Final = 2.1
+"""Half-width that users without a pause add to a mean first token: their requests can arrive together, which times of
+requests that arrive evenly leave out.
+
+Derived: 152 such times err by 1.35 (mean |ln error|) without requests together, and by 0.71 with the share in
+`serving.predict.TOGETHER`, where a half-width of 1.1 covers 80 % of them: 1.1 x 1.35 / 0.71.
+"""
+
 SERVED_OPPOSITION: Final = 0.4
 """Correlation of the errors of a served model's time and power, with its sign reversed. Opposite errors cancel in
 energy.

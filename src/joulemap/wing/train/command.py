@@ -10,7 +10,6 @@ from joulemap.cli import (
     Model,
     OutputOptions,
     PageOptions,
-    PriceOptions,
     RunOptions,
     UsageOptions,
     offer,
@@ -105,7 +104,6 @@ def train(
     hardware: TrainedHardwareOptions,
     training: TrainingOptions,
     run: TrainedRunOptions,
-    prices: PriceOptions,
     usage: UsageOptions,
     page: PageOptions,
     output: OutputOptions,
@@ -127,7 +125,6 @@ def train(
         run.settings(**hardware.keywords()),
         training=training.read(),
         usage=usage.read(),
-        prices=prices.read(),
     )
     document = answer.document(limit=limit, repeated=output.repeat(run))
     page.write(document, answer, output)

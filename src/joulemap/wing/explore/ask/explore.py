@@ -29,7 +29,7 @@ from joulemap.ask import (
 from joulemap.ask.cause import share_energies
 from joulemap.ask.knee import find_knee
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain import LIMITS, SETTINGS, Limits, Settings, Table, check_name, make_table
+from joulemap.domain import LIMITS, SETTINGS, TIE_RATIO, Limits, Settings, Table, check_name, make_table
 from joulemap.physics import RETICLE
 from joulemap.plan import Source
 from joulemap.system import FJ_PER_J, FS_PER_S, UnsupportedError, UsageError, frozen
@@ -40,6 +40,7 @@ from joulemap.wing.explore.design.best import (
     find_best,
     find_beyond,
     find_oversize,
+    judge_design,
     name_parameter,
     write_best,
 )
@@ -247,10 +248,12 @@ def explore(
         code = "no_design" if done.nearest_miss is None else "limits"
         raise UnsupportedError(describe_missed(done), code=code, designs=len(done))
     best = [find_best(question, done, one) for one in wanted]
+    sensible = find_sensible(done)
+    picked = [] if sensible is None else [judge_design(question, done, wanted[0], sensible)]
     front, band = (done.order(mask, wanted[0]).tolist() for mask in (done.front, done.band & ~done.front))
     refused = [RefusedDesigns(reason=reason, design_count=number) for reason, number in done.count_refusals()]
     return ExploreAnswer(
-        facts=_find_facts(done, best, targets),
+        facts=_find_facts(done, [*picked, *best], targets),
         question=question,
         survey=done,
         rows=list_rows(done, [*front, *band[:MOST_BAND]]),
@@ -259,6 +262,30 @@ def explore(
         rules=make_table("rules", RuleRow, _list_rules(question)),
         is_usual=is_usual,
     )
+
+
+def find_sensible(done: Survey) -> int | None:
+    """Return the design to take by two objectives: the knee of the front designs that beat their unchanged chip in
+    both, or of the front; None without a knee, or by another number of objectives.
+    """
+    if len(done.objectives) != 2:
+        return None
+    rows = done.order(done.front, done.objectives[0]).tolist()
+    own = {index: evaluate_rows(group, [{}]) for index, group in enumerate(done.groups)}
+
+    def beats(row: int) -> bool:
+        base = own[int(done.group[row])]
+        if base.refusal[0]:
+            return False
+        known = zip(done.costs[row].tolist(), done.objectives, strict=True)
+        gains: list[float] = [math.log(float(base.value(one)[0])) * one.sign - cost for cost, one in known]
+        return min(gains) >= -SAME and max(gains) > math.log(TIE_RATIO)
+
+    for some in (list(filter(beats, rows)), rows):
+        place = find_knee([(math.exp(one[0]), math.exp(one[1])) for one in done.costs[some]])
+        if some and (place is not None or some is not rows):
+            return int(some[place or 0])
+    return None
 
 
 def _texts(value: str | Sequence[str]) -> tuple[str, ...]:

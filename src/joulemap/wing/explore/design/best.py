@@ -70,7 +70,11 @@ def find_dimension(group: Any, name: str) -> object:
 
 def find_best(question: DesignQuestion, done: Survey, objective: Objective) -> BestDesign:
     """Return the best design by an objective."""
-    row = done.find_best(objective)
+    return judge_design(question, done, objective, done.find_best(objective))
+
+
+def judge_design(question: DesignQuestion, done: Survey, objective: Objective, row: int) -> BestDesign:
+    """Return a design with its value by an objective."""
     outcomes = done.outcomes_at([row])
     value = float(outcomes.value(objective)[0])
     own = evaluate_rows(done.groups[int(done.group[row])], [{}])

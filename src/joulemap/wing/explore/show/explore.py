@@ -64,6 +64,7 @@ DIES: Final = Template("{area} ({dies} dies)", is_number=True)
 VOLTAGE: Final = Template("its clock needs another voltage, at which an on-chip action takes {ratio:x} the energy")
 PEAK: Final = Template("its peak is {after}, {ratio:x} that of {chip}")
 
+UNPRICED: Final = "area and die cost leave out memory interfaces, so more memory bandwidth costs nothing here"
 NOT_SURE: Final = "uncertainty unknown: the base chip does not run the models, or its error is not known"
 VARIED: Final = Template("varied by default: {names:list}; choose with --vary units=16:1024:*2")
 RULE: Final = Template("{text} ({basis})")
@@ -76,8 +77,8 @@ BEST_BY: Final = Template("best {noun}")
 KNEE, AS_IS = "knee", "unchanged"
 ENERGIES: Final = ("energy", "efficiency", "edp")
 """Objectives that the parts of an energy explain."""
-TAKE: Final = Template("Build {design}: {gain} [at {losses} of {chip}][than {chip_alone}][; {rest}].")
-KEEP: Final = Template("Keep {chip}: no design has better {objectives:or}")
+TAKE: Final = Template("Build {design}: {gains:and} [at {losses} of {chip}][than {chip_alone}][; {rest}].")
+KEEP: Final = Template("Keep {chip}: no design[ within its {limit:W}] has better {objectives:or}")
 GAIN: Final[Mapping[bool, Template]] = {
     False: Template("{ratio:x} less {noun}"),
     True: Template("{ratio:x} the {noun}"),
@@ -108,15 +109,20 @@ def describe_answer(answer: ExploreAnswer) -> str:
         return FRONT(**count, objectives=names)
     pick = _find_better(facts)
     if pick is None:
-        return KEEP(chip=_name_base(facts, choices[0]), objectives=names) + "."
+        limits_w = {one.space.hardware.tdp.value for one in answer.survey.groups}
+        limit = limits_w.pop() if len(limits_w) == 1 and "tdp" not in answer.survey.parameters else None
+        return KEEP(chip=_name_base(facts, choices[0]), objectives=names, limit=limit) + "."
     moved = [one for one in facts.of(Change) if one.runs[1] == pick.run and one.metric in facts.asked]
     ratios = {one.metric: one.after.value / one.before.value for one in moved if one.metric != pick.metric}
-    losses = [LOSS(ratio=ratio, noun=name_objective(name)) for name, ratio in ratios.items()]
+    better = {name: ratio if name in higher else 1.0 / ratio for name, ratio in ratios.items()}
+    gained = {pick.metric: pick.ratio, **{name: ratio for name, ratio in better.items() if ratio > TIE_RATIO}}
+    lost = {name: ratios[name] for name, ratio in better.items() if ratio * TIE_RATIO < 1.0}
+    losses = [LOSS(ratio=ratio, noun=name_objective(name)) for name, ratio in lost.items()]
     many = [one.total for one in facts.of(Share) if one.metric == pick.metric and one.total]
     chip = _name_base(facts, pick)
     return TAKE(
         design=_name_design(facts, pick),
-        gain=GAIN[pick.metric in higher](ratio=pick.ratio, noun=name_objective(pick.metric)),
+        gains=[GAIN[name in higher](ratio=ratio, noun=name_objective(name)) for name, ratio in gained.items()],
         losses=join_names(losses),
         chip=chip,
         chip_alone=None if losses else chip,
@@ -276,6 +282,8 @@ def list_all_notes(answer: ExploreAnswer) -> Iterator[str]:
     yield from map(RULE, answer.rules)
     if answer.is_usual:
         yield VARIED(names=[name_parameter(answer.survey, name) for name in answer.survey.parameters])
+    if "memory_bandwidth" in answer.survey.parameters:
+        yield UNPRICED
     if all(one.value.half_width is None for one in answer.facts.of(Choice)):
         yield NOT_SURE
 

@@ -27,7 +27,7 @@ from joulemap.ask import (
 )
 from joulemap.ask.price import find_chip
 from joulemap.catalog import load_models
-from joulemap.domain import DEPLOYED, TIE_RATIO, USAGE, Price, Settings, Table, Usage, find_model_name, make_table
+from joulemap.domain import DEPLOYED, TIE_RATIO, USAGE, Settings, Table, Usage, find_model_name, make_table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.physics import TOLD_APART
 from joulemap.plan import Source
@@ -169,7 +169,6 @@ def fleet(
     demand: Demand,
     serving: Serving = SERVING,
     usage: Usage = USAGE,
-    prices: Sequence[Price] = (),
 ) -> FleetAnswer:
     """Return how many of each chip serve a demand, with the best fleet by the objective first.
 
@@ -181,7 +180,7 @@ def fleet(
     demand = _resolve(demand)
     usage.check_ranked(demand.objective)
     if demand.is_of_tokens:
-        fleets = size_deployments(source, model, settings, demand, serving, usage, prices)
+        fleets = size_deployments(source, model, settings, demand, serving, usage)
     elif demand.p99_s is None:
         raise UsageError("name a latency target: --p99 15ms; for a language model --first-token and --between-tokens")
     elif serving != SERVING:
@@ -190,7 +189,7 @@ def fleet(
             "--between-tokens, not to --p99: leave them out"
         )
     else:
-        fleets = size_devices(source, model, settings, demand, usage, prices)
+        fleets = size_devices(source, model, settings, demand, usage)
     return _rank(fleets, demand)
 
 

@@ -125,7 +125,7 @@ TIED: Final = Template(
     "{verb} {fleet}: {value} per month for {target}; {rival} may do as well, so take the one at hand."
 )
 LIKELY: Final = Template(
-    "{verb} {likely} to be {sure} sure; at {value} per month, {count} would be {chance} sure"
+    "{verb} {likely} for {all} per month to be {sure} sure; {count} for {value} would be {chance} sure"
     "[, and {rival} may do as well]."
 )
 UNLIKELY: Final = Template(
@@ -181,7 +181,7 @@ def describe_answer(facts: Facts) -> str:
     is_alone = len(first.runs) < 2 or first.ratio is None
     rival = "" if is_alone else name_run(facts.runs[first.runs[1]])
     is_tied = not is_alone and (bool(first.tied) or (first.ratio or 0.0) <= TIE_RATIO)
-    if unsure := _describe_unsure(facts, first.run, given, rival if is_tied else None):
+    if unsure := _describe_unsure(facts, first, given, rival if is_tied else None):
         return unsure
     if is_tied:
         return TIED(rival=rival, **given)
@@ -197,8 +197,9 @@ def _find_verb(facts: Facts, choice: Choice) -> str:
     return next((verb for way, verb in VERBS.items() if values.get(way) == values.get("cost")), USE)
 
 
-def _describe_unsure(facts: Facts, key: int, given: Mapping[str, str], rival: str | None) -> str:
+def _describe_unsure(facts: Facts, choice: Choice, given: Mapping[str, str], rival: str | None) -> str:
     """Return the number of devices that is likely enough; empty if the fleet's own is, or if that is unknown."""
+    key, value = choice.run, choice.value
     values = facts.find_values(key)
     enough, likely = values.get("enough"), values.get("likely_devices")
     if enough is None or (likely is not None and likely.value <= values["devices"].value):
@@ -207,7 +208,9 @@ def _describe_unsure(facts: Facts, key: int, given: Mapping[str, str], rival: st
     if likely is None:
         return UNLIKELY(chance=chance, sure=sure, **given)
     each = round(values["devices_per_server"].value)
+    more = likely.value / values["devices"].value
     return LIKELY(
+        all=_show(Quantity(more * value.value, value.unit)),
         likely=_count(facts, key, round(likely.value)),
         sure=sure,
         count=round(values["devices"].value) // each,

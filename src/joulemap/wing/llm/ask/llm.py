@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.ask import Checks, Facts, RunAnswer, Scope, drop_idle_hours, price_parameters, read_usage
+from joulemap.ask import Checks, Facts, RunAnswer, Scope, drop_idle_hours, read_usage
 from joulemap.ask.answer import fetch_tables
 from joulemap.ask.candidate import HOURS, find_busy_hours
-from joulemap.domain import SERVED, USAGE, Price, Settings, Table, Usage, make_table, name_configured
+from joulemap.domain import SERVED, USAGE, Settings, Table, Usage, make_table, name_configured
 from joulemap.generated.cost import AssumedNumber
 from joulemap.plan import Plan, Source, is_choice
 from joulemap.system import UnsupportedError, UsageError, frozen
@@ -120,7 +120,6 @@ def llm(
     *,
     serving: Serving = SERVING,
     usage: Usage = USAGE,
-    prices: Sequence[Price] = (),
 ) -> LlmAnswer:
     """Return how each chip serves a language model: latency, energy and cost per token, memory fit, bottlenecks.
 
@@ -131,12 +130,12 @@ def llm(
     Raise UnknownNameError for an unknown model, hardware or engine, UsageError for an invalid question, ModelError for
     a model that cannot be traced, UnsupportedError if nothing serves the model.
     """
-    return _answer(source, model, settings, serving, usage, prices)
+    return _answer(source, model, settings, serving, usage)
 
 
 def list_rows(source: Source, model: str, settings: Settings, serving: Serving) -> tuple[ServedRow, ...]:
     """Return the rows of `llm` alone, without the facts, which take as long as the rows of a stored answer."""
-    return _answer(source, model, settings, serving, USAGE, (), has_facts=False).rows.rows
+    return _answer(source, model, settings, serving, USAGE, has_facts=False).rows.rows
 
 
 def _answer(
@@ -145,7 +144,6 @@ def _answer(
     settings: Settings,
     serving: Serving,
     usage: Usage,
-    prices: Sequence[Price],
     *,
     has_facts: bool = True,
 ) -> LlmAnswer:
@@ -163,7 +161,7 @@ def _answer(
     stored = choose_stored(served)
     with opening_passes(source, [(question, whole, stored)]) as (connection, ids):
         scope = question.find_scope(whole, connection, [*ids[0], *ids[1]])
-        tables = read_tables(scope, question, served, stored, costs, ids, usage, prices, settings)
+        tables = read_tables(scope, question, served, stored, costs, ids, usage, settings)
         if not any(row.phase == ANSWER.name for row in tables["phases"]):
             raise UnsupportedError("; ".join(dict.fromkeys(f"{case.label} {PASS_TOO_LARGE}" for case in served)))
         kept = [case for case in cases if case not in lacking]
@@ -237,15 +235,13 @@ def read_tables(
     costs: Mapping[Case, BatchCost],
     ids: tuple[list[int], list[int]],
     usage: Usage,
-    prices: Sequence[Price],
     settings: Settings,
     *,
     has_winners: bool = True,
 ) -> dict[str, Any]:
     """Return name -> table of the answer, read from the stored runs of a scope, and the scope."""
     prefill, decode = ids
-    used, pay = read_usage(usage, settings, prices)
-    paid, _ = price_parameters(prices)
+    used, pay = read_usage(usage, settings)
     asked = {
         "prefill_ids": prefill,
         "decode_ids": decode,
@@ -264,7 +260,7 @@ def read_tables(
         "prefill_j": [costs[case].prompt_j for case in served],
         "decode_j": [costs[case].between_j * question.steps for case in served],
     }
-    given: dict[str, Any] = {**asked, **used, **paid, **pay}
+    given: dict[str, Any] = {**asked, **used, **pay}
     but = ("rows", "loads", "pools") if has_winners else ("rows", "loads", "pools", "winners")
     if has_winners:
         slow = [SlowHost.of(case.server).find_half_width(costs[case].between_s) for case in served]

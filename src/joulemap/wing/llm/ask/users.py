@@ -10,7 +10,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.ask import Checks, Facts, Finding, Refusal, RunAnswer, Scope, drop_idle_hours, list_findings
-from joulemap.domain import SERVED, USAGE, Price, Settings, Table, Usage, make_table
+from joulemap.domain import SERVED, USAGE, Settings, Table, Usage, make_table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.plan import Plan, Source
 from joulemap.system import UnsupportedError, UsageError, frozen
@@ -115,7 +115,6 @@ def serve_users(
     target: LatencyTarget,
     serving: Serving = SERVING,
     usage: Usage = USAGE,
-    prices: Sequence[Price] = (),
 ) -> UsersAnswer:
     """Return which hardware meets a latency target for a number of users, in which precision, with how many devices.
 
@@ -146,7 +145,7 @@ def serve_users(
     served = {one.case.hardware for one, *_ in deployments}
     if not deployments:
         raise UnsupportedError("; ".join(dict.fromkeys(reasons.values())))
-    tables, paid, (subject, steps, findings) = _pay(source, question, whole, deployments, usage, prices)
+    tables, paid, (subject, steps, findings) = _pay(source, question, whole, deployments, usage)
     rows = [_form_row(one, is_published, paid) for one, is_published, *_ in deployments]
     ranked = rank_rows([*rows, *_list_likelier(deployments, rows, paid)])
     hosts = {one.case.hardware: SlowHost.of(one.case.server) for one, *_ in deployments}
@@ -216,7 +215,6 @@ def _pay(
     whole: Plan,
     choices: Sequence[DeploymentChoice],
     usage: Usage,
-    prices: Sequence[Price],
 ) -> tuple[dict[str, Any], dict[str, Paid], Subject]:
     """Return the tables of stored runs, the cost, carbon and intervals of each chip, and what its rules find.
 
@@ -239,9 +237,7 @@ def _pay(
     cases = [case for case, *_ in chosen]
     with opening_passes(source, [(own, plan, [case]) for case, own, plan in chosen]) as (connection, ids):
         scope = Scope.of_plan(whole, connection, [*ids[0], *ids[1]])
-        tables = read_tables(
-            scope, question, cases, cases, costs, ids, usage, prices, whole.settings, has_winners=False
-        )
+        tables = read_tables(scope, question, cases, cases, costs, ids, usage, whole.settings, has_winners=False)
         decoding = scope.part(ids[1])
         is_priced = any(row.usd_per_million is not None for row in tables["phases"])  # cost follows the time paid for
         findings = list_findings(decoding, metric="latency" if is_priced else "energy", but=OTHER_INTERVALS)

@@ -26,7 +26,7 @@ from joulemap.wing.llm.capacity.row import NOT_STORED, Stored, name_case
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import cut_prompt, find_residence, find_room, split_pools
 from joulemap.wing.llm.decoder.column import Asked
-from joulemap.wing.llm.error_scale import NEW_LOAD
+from joulemap.wing.llm.error_scale import AT_ONCE, NEW_LOAD
 from joulemap.wing.llm.generated.row import UserRow
 from joulemap.wing.llm.phase import ANSWER, PROMPT
 from joulemap.wing.llm.serving.deployment import Deployment, guess
@@ -412,7 +412,7 @@ def form_row(deployed: SharedServers, paid: Paid, quality: str, *, is_published:
         met_probability=_find_chance(deployed, paid),
         first_token_s=deployed.first_token_s,
         between_s=deployed.between_s,
-        first_token_half_width=paid.first_token_half_width,
+        first_token_half_width=_find_first_half_width(deployed, paid),
         between_half_width=SlowHost.of(case.server).widen(paid.between_half_width, deployed.between_s),
         request_s=deployed.request_s,
         tokens_per_s=deployed.per_s * tokens,
@@ -430,13 +430,20 @@ def form_row(deployed: SharedServers, paid: Paid, quality: str, *, is_published:
     )
 
 
+def _find_first_half_width(deployed: SharedServers, paid: Paid) -> float | None:
+    """Return the half-width of the mean time to first token; None if it is unknown."""
+    width, is_alone = paid.first_token_half_width, deployed.target.users <= deployed.servers
+    return width if width is None or is_alone or deployed.question.serving.pause_s else math.hypot(width, AT_ONCE)
+
+
 def _find_chance(deployed: SharedServers, paid: Paid) -> float | None:
     """Return the probability that both targets are met, as if their errors were independent; None if one is unknown."""
     target, chances = deployed.target, list[float]()
     if target.first_token_s is not None:
-        if paid.first_token_half_width is None:
+        half_width = _find_first_half_width(deployed, paid)
+        if half_width is None:
             return None
-        chances.append(probability_better(target.first_token_s / deployed.first_token_s, paid.first_token_half_width))
+        chances.append(probability_better(target.first_token_s / deployed.first_token_s, half_width))
     if target.between_s is not None:
         if paid.between_half_width is None:
             return None

@@ -177,7 +177,7 @@ def _find_rates(
     """
     if not is_open:
         return None, len(arrival) / end, False
-    order = np.sort(arrival)
+    order: list[float] = np.sort(arrival).tolist()
     middle, last = order[len(order) // 2], order[-1]
     rate = (len(order) - 1) / (last - order[0]) if last > order[0] else None
     if last <= middle:

@@ -22,10 +22,9 @@ from joulemap.ask import (
     Subject,
     drop_idle_hours,
     find_caveats,
-    price_parameters,
     read_usage,
 )
-from joulemap.domain import TIE_RATIO, USAGE, Price, Settings, Table, Usage, make_table
+from joulemap.domain import TIE_RATIO, USAGE, Settings, Table, Usage, make_table
 from joulemap.domain.default import LEARNED
 from joulemap.generated.compare import PairChance
 from joulemap.generated.cost import AssumedNumber
@@ -111,7 +110,6 @@ def train(
     *,
     training: Training = TRAINING,
     usage: Usage = USAGE,
-    prices: Sequence[Price] = (),
 ) -> TrainAnswer:
     """Return time, energy, memory and sample cost of a model's training step on each chip.
 
@@ -129,11 +127,10 @@ def train(
     selection = select_hardware(settings)
     steps = list(list_steps(model, training, settings, selection))
     ensure_all(source, [plan for step in steps for plan in step.plans.values()])
-    used, pay = read_usage(drop_idle_hours(usage), settings, prices)  # training uses the devices all the time
-    paid, _ = price_parameters(prices)
+    used, pay = read_usage(drop_idle_hours(usage), settings)  # training uses the devices all the time
     rows: list[TrainingRow] = []
     names: dict[int, str] = {}
-    given = {**used, **paid, **pay}
+    given = {**used, **pay}
     for step in steps:
         beside, inner = fetch_other_runs(source, step, given)
         plan = step.plans["last"]

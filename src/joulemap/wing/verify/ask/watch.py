@@ -173,9 +173,12 @@ def _answer(
         refusal = "" if prediction else str(error)
     rows = make_table("watched modules", WatchedModule, join_modules(recorder.paths, _middle(mine), prediction, step))
     name = target if isinstance(target, str) else target.id
+    if prediction is not None:
+        name = prediction.total.hardware
+        name = f"{PROJECTED}{name}" if name in prediction.projected else name
     return WatchAnswer(
         model=prediction.total.model if prediction else type(module).__name__,
-        hardware=f"{PROJECTED if prediction.projected else ''}{prediction.total.hardware}" if prediction else name,
+        hardware=name,
         is_here=is_here,
         rows=rows,
         prediction=prediction,

@@ -1,0 +1,148 @@
+"""Laws of decisions: one rule of ties, sale, limits and metrics, however a question is asked."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from joulemap.catalog.sheet import load_scenarios
+from laws.door import Doors, _draw_alike, _of
+from laws.panel import draw_chips, find_chip, list_networks
+
+CLOSE: Final = re.compile(r"tie|as good|same")
+PERCENT: Final = re.compile(r"(over |under )?\d+ %")
+TELLS: Final = {"energy": r"energy[^.;]*\([^)]*sure\)", "latency": r"(?:faster|slower) \([^)]*sure\)"}
+BATCHES: Final = ("1", "8", "32")
+
+
+def list_choices(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the choices of an answer, the deciding one first."""
+    return [one for one in answer["facts"] if one["fact"] == "choice"]
+
+
+def name_taken(answer: dict[str, Any], choice: dict[str, Any]) -> str:
+    """Return the hardware that is the best by a choice."""
+    name: str = answer["runs"][str(choice["runs"][0])]["hardware"]
+    return name
+
+
+def list_named(answer: dict[str, Any], chips: Sequence[str]) -> list[str]:
+    """Return the chips that the first line names."""
+    return [one for one in chips if re.search(rf"(?<![\w~]){re.escape(one)}(?!\w)", answer["answer"].replace("~", ""))]
+
+
+def try_decisions(doors: Doors, rng: random.Random) -> None:
+    """Compare decisions of compare: ties, sale, a worse chip, a list of batches, levels, and flip."""
+    court, model = doors.court, rng.choice(list_networks())
+    chips, precision = _draw_alike(rng, 4)
+    settings = ("--precision", precision)
+    words = ("compare", model, ",".join(chips), *settings)
+    answer = doors.ask(*words)
+    if answer is None or not list_choices(answer):
+        return
+    _check_line(doors, answer, words, chips)
+    rows = [row for row in answer["rows"] if row["status"] == "ok" and row["is_available"]]
+    worst = max(rows, key=lambda row: row["energy_j"], default=None)
+    is_alone = len(rows) < 3 or worst is None or worst["latency_s"] < max(row["latency_s"] for row in rows)
+    if not is_alone and worst is not None:
+        fewer = ("compare", model, ",".join(one for one in chips if one != worst["hardware"]), *settings)
+        other = doors.ask(*fewer)
+        told = [one and PERCENT.sub("", one["answer"].partition("; ")[0]) for one in (answer, other)]
+        if other is not None and " other" not in answer["answer"] + other["answer"]:
+            court.same("worse chip", told[0], told[1], _of(words, fewer))
+    metric = rng.choice(("energy", "latency"))
+    for more in (("--level", "detailed"), ("--verbose",), ("--level", "subgraph")):
+        asked = (*words, "--metric", metric, *more)
+        other = doors.ask(*asked)
+        if other is not None and (choices := list_choices(other)):
+            court.same("asked metric", choices[0]["metric"].partition("_")[0], metric, _of(asked))
+    _compare_batches(doors, model, chips, settings)
+    pair = [row["hardware"] for row in rows][:2]
+    if len(pair) == 2:
+        _compare_flip(doors, model, pair, settings)
+
+
+def _check_line(doors: Doors, answer: dict[str, Any], words: tuple[str, ...], chips: Sequence[str]) -> None:
+    """Check what a first line says of ties, sale, and chips without a result."""
+    court, told, choices = doors.court, answer["answer"], list_choices(answer)
+    rows = {row["hardware"]: row for row in answer["rows"] if row["status"] == "ok"}
+    taken = name_taken(answer, choices[0])
+    is_sold = any(row["is_available"] for row in rows.values())
+    court.same("on sale", rows[taken]["is_available"], is_sold, _of(words))
+    form = TELLS.get(choices[0]["metric"])
+    if form and choices[0].get("tied"):
+        court.same("ties are told", bool(re.search(form, told)) and not CLOSE.search(told), False, _of(words))
+    lost = [name for name in chips if name not in rows]
+    named = list_named(answer, lost)
+    court.same("named chips", bool(lost) and not named and "left out" not in told, False, _of(words))
+    compiler = find_chip(taken).compiler
+    if compiler is not None and compiler.is_unlisted:
+        court.same("unknown support", "% sure" in told.partition(";")[0], False, _of(words))
+    pair = list_named(answer, list(rows))
+    for step in answer["next_steps"]:
+        if step.startswith("joulemap explain ") and len(pair) == 2:
+            explained = [one for one in rows if re.search(rf"(?<!\w){re.escape(one)}(?!\w)", step)]
+            court.same("one pair", sorted(explained), sorted(pair), _of(words))
+
+
+def _compare_batches(doors: Doors, model: str, chips: Sequence[str], settings: tuple[str, ...]) -> None:
+    """Compare a list of batches with each of its members."""
+    words = ("compare", model, ",".join(chips), *settings, "--batch")
+    whole = doors.ask(*words, ",".join(BATCHES))
+    each = [doors.ask(*words, one) for one in BATCHES]
+    if whole is None or not all(each):
+        return
+    alone = {(row["hardware"], row["batch"]): row for one in each if one for row in one["rows"]}
+    for row in whole["rows"]:
+        own = alone[row["hardware"], row["batch"]]
+        first, second = ([one[name] for name in ("status", "latency_s", "energy_j")] for one in (row, own))
+        doors.court.same("list is its members", first, second, _of((*words, ",".join(BATCHES))))
+    sold = [one for one in whole["rows"] if one["status"] == "ok" and one["is_available"]]
+    ran = sold or [one for one in whole["rows"] if one["status"] == "ok"]
+    if choices := list_choices(whole):
+        least = min(row["energy_per_inference_j"] for row in ran)
+        doors.court.equal("winner", choices[0]["value"]["value"], least, _of((*words, ",".join(BATCHES))))
+
+
+def _compare_flip(doors: Doors, model: str, pair: Sequence[str], settings: tuple[str, ...]) -> None:
+    """Compare the ties of flip at each batch with those of a comparison at that batch."""
+    words = ("flip", model, *pair, *settings)
+    flipped = doors.ask(*words)
+    for row in [] if flipped is None else flipped["batches"]:
+        if str(row["batch"]) in BATCHES and row["winner"]:
+            asked = ("compare", model, ",".join(pair), *settings, "--batch", str(row["batch"]))
+            other = doors.ask(*asked)
+            if other is not None and (choices := list_choices(other)) and choices[0]["metric"] == "energy":
+                doors.court.same("one rule of ties", row["is_tied"], bool(choices[0].get("tied")), _of(words, asked))
+
+
+def try_limits(doors: Doors, rng: random.Random) -> None:
+    """Compare a scenario with its limits, the prices of a question in two commands, and a sweep with its limit."""
+    court, model = doors.court, rng.choice(list_networks())
+    case = rng.choice([one for one in load_scenarios().values() if not one.is_pulse])
+    spelled = [("--deployment", ",".join(case.deployment)), ("--kind", ",".join(case.kinds))]
+    spelled += [("--power-budget", f"{case.power_budget.value!r}W")] if case.power_budget is not None else []
+    limits = rng.choice(((), ("--min-throughput", "10/s"), ("--min-throughput", "30/s", "--max-power", "5W")))
+    asked = [
+        ("recommend", model, *words, *limits)
+        for words in (("--scenario", case.name), tuple(word for one in spelled if one[1] for word in one))
+    ]
+    pair = [doors.ask(*one) for one in asked]
+    found = [one and [(row["hardware"], row["status"], row["objective_value"]) for row in one["rows"]] for one in pair]
+    court.same("scenario is its limits", found[0], found[1], _of(*asked))
+    chips = [one for one in draw_chips(rng, 30) if find_chip(one).is_available][:3]
+    prices = ("--price-per-hour", ",".join(f"{one}={rng.choice((0.1, 1, 4))}USD/h" for one in chips))
+    costs = [(*words, ",".join(chips), *prices) for words in (("cost", model), ("recommend", model))]
+    one, other = doors.ask(*costs[0]), doors.ask(*costs[1], "--objective", "cost")
+    if one is not None and other is not None and other["best"] is not None:
+        best = [row for row in one["rows"] if row["rank"] == 1]
+        court.equal("own prices", best[0]["usd_per_million"], other["best"]["objective_value"], _of(*costs))
+    limit_s = rng.choice((1e-3, 5e-3, 20e-3))
+    words = ("sweep", model, ",".join(chips), "--max-latency", f"{limit_s}s")
+    answer = doors.ask(*words)
+    if answer is not None:
+        points = {row["run_id"]: row["latency_s"] for row in answer["points"]}
+        held = [points[run] for choice in list_choices(answer) for run in choice["runs"] if run in points]
+        court.same("sweep keeps its limit", [one for one in held if one > limit_s], [], _of(words))
