@@ -70,6 +70,11 @@ SINGLES = [
     (torch.nn.TransformerEncoderLayer(8, 2, 8).eval(), torch.zeros(3, 4, 8)),
     (torch.nn.LSTM(6, 2), torch.zeros(5, 4, 6)),
     (Calls(torch.nn.Linear(6, 2), lambda layer, x: layer(x.mean(0))), torch.zeros(5, 6)),
+    (Calls(torch.nn.Linear(6, 2), lambda layer, x: layer(x).amax(0)), torch.zeros(5, 6)),
+    (
+        Calls(torch.nn.Linear(6, 2), lambda layer, x, a, b: torch.zeros(5, 2).index_add(0, b, layer(x)[a])),
+        (torch.zeros(5, 6), torch.zeros(9, dtype=torch.int64), torch.zeros(9, dtype=torch.int64)),
+    ),
 ]
 
 
@@ -79,6 +84,13 @@ def test_a_larger_batch_does_not_change_a_sample(module: torch.nn.Module, inputs
     assert own.batch == len(inputs)
     _, larger = request_batch(request, 3 * len(inputs))
     assert larger.mac_count == 3 * own.mac_count
+
+
+def test_a_batch_may_be_named_beside_an_input_that_has_none() -> None:
+    module = Calls(torch.nn.Linear(6, 2), lambda layer, x, mask: layer(x * mask))
+    request, own = request_module(module, (torch.zeros(5, 6), torch.zeros(6)))
+    _, named = request_batch(request, own.batch)
+    assert (own.batch, named.operators) == (5, own.operators)
 
 
 @pytest.mark.parametrize(("module", "inputs"), SINGLES)

@@ -75,6 +75,43 @@ class Early(nn.Module):
     def forward(self, x):
         x = self.first(x).relu()
         return self.exit(x), self.last(self.second(x).relu())
+
+
+class Loop(nn.Module):
+    """Recurrent layer as a loop of cells."""
+
+    def __init__(self, cell, width, states):
+        super().__init__()
+        self.cell, self.width, self.states = cell, width, states
+
+    def forward(self, x):
+        state, outputs = x.new_zeros(x.shape[0], self.width), []
+        whole = (state, state)
+        for step in range(x.shape[1]):
+            if self.states == 2:
+                whole = self.cell(x[:, step], whole)
+            else:
+                whole = (self.cell(x[:, step], whole[0]),)
+            outputs.append(whole[0])
+        return torch.stack(outputs, 1)
+
+
+class Gates(nn.Module):
+    """LSTM with gates by hand."""
+
+    def __init__(self, inner, width):
+        super().__init__()
+        self.enter, self.stay = nn.Linear(inner, 4 * width), nn.Linear(width, 4 * width)
+
+    def forward(self, x):
+        hidden = cell = x.new_zeros(x.shape[0], self.stay.in_features)
+        outputs = []
+        for step in range(x.shape[1]):
+            i, f, g, o = (self.enter(x[:, step]) + self.stay(hidden)).chunk(4, 1)
+            cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
+            hidden = o.sigmoid() * cell.tanh()
+            outputs.append(hidden)
+        return torch.stack(outputs, 1)
 '''
 
 

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from joulemap.system.record import frozen
-from laws import alone, choice, door, habit, machine, ordered, pair
+from laws import alone, chain, choice, door, habit, machine, ordered, pair
 from laws.court import Court
 from laws.door import Doors
 from laws.question import Question
@@ -40,8 +40,8 @@ def _trial(name: str, attempt: Try, share: float, *laws: str) -> Trial:
 
 
 TRIALS: Final = (
-    _trial("batches", _of_court(alone.try_batches), 0.34, "cycles exist", "peak", "bandwidth", "busy power", "products",
-           "average power", "static power", "memory is there", "time passes", "parts of energy",
+    _trial("batches", _of_court(alone.try_batches), 0.32, "cycles exist", "peak", "bandwidth", "busy power", "products",
+           "waits", "steps", "average power", "static power", "memory is there", "time passes", "parts of energy",
            "bases of energy", "range", "batch is not faster", "batch is not cheaper", "batch is not smaller",
            "batch grows"),
     _trial("sizes", _of_court(ordered.try_sizes), 0.08, "size is not faster", "size is not cheaper"),
@@ -53,6 +53,8 @@ TRIALS: Final = (
     _trial("settings", _of_court(ordered.try_settings), 0.06, "graph", "weights are not larger"),
     _trial("alike", _of_court(ordered.try_alike), 0.06, "order of branches", "together", "identity",
            "name of a module"),
+    _trial("chains", _of_court(chain.try_cells), 0.01, "a loop is not faster", "cells by hand"),
+    _trial("equals", _of_court(chain.try_equals), 0.01, "equal operators"),
     _trial("answers", door.try_answers, 0.12, "predict and compare", "analyze and compare", "SQL and compare", "ledger",
            "order of chips", "spelled default", "present value", "third chip", "winner", "probabilities", "first line",
            "next runs", "boundary", "host"),

@@ -7,14 +7,20 @@ import json
 import attrs
 import numpy as np
 import pytest
+from torch import nn
 
+import chips
 import joulemap as library
 from conftest import Run
-from joulemap.physics import law
+from joulemap.physics import law, timing
 from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.physics.interval.half_width import BROKEN
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.workload import Integers, columns_of
 from joulemap.system.errors import LawError
 from laws.table import LAWS
+from models import meta, trace
 
 
 @pytest.fixture
@@ -48,6 +54,24 @@ def test_a_user_keeps_the_run_and_reads_the_law_first(joulemap: Run, monkeypatch
     assert all(max(one["probabilities"]) < TOLD_APART for one in answer["recommendations"] if one["probabilities"])
     found = joulemap("sql", "SELECT broken_laws FROM runs ORDER BY hardware", "--format", "csv").stdout
     assert "cycles exist" in found
+
+
+def test_steps_read_their_weights_and_waits_have_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[law.Evaluated] = []
+
+    def find_broken(one: law.Evaluated) -> Integers:
+        seen.append(one)
+        return law.find_broken(one)
+
+    monkeypatch.setattr(timing, "find_broken", find_broken)
+    layer = Evaluator(columns_of(trace(nn.LSTM(3072, 3072, device="meta"), meta(50, 1, 3072))))
+    layer.evaluate(chips.find("l4"), Configuration(hardware="l4", precision="fp16"))
+    one = seen[-1]
+    with pytest.raises(LawError, match="steps"):
+        law.find_broken(attrs.evolve(one, kernel_s=one.kernel_s / 20.0))
+    waiting = attrs.evolve(one.placement, memory_s=one.placement.memory_s * 60.0)
+    with pytest.raises(LawError, match="waits"):
+        law.find_broken(attrs.evolve(one, placement=waiting))
 
 
 def test_each_number_of_a_broken_law_has_its_name() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 
 import attrs
@@ -19,6 +20,7 @@ from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.record.configuration import FLOPS_PER_MAC, Configuration
 from joulemap.physics.record.workload import Subgraph, Workload
 from joulemap.physics.run import RunColumns
+from joulemap.physics.step import find_private
 from joulemap.physics.workload import columns_of
 from joulemap.system.units import FS_PER_S
 from models import Function, meta, trace
@@ -101,7 +103,6 @@ def evaluator(kind: str) -> Evaluator:
         "lstm": (nn.LSTM(WIDTH, WIDTH, num_layers=2, bidirectional=True), meta(STEPS, 2, WIDTH)),
         "large": (nn.LSTM(4096, 4096, device="meta"), meta(STEPS, 1, 4096)),
         "selective": (Selective(), meta(2, STEPS, WIDTH)),
-        "stepped": (Stepped(), meta(STEPS, 2, WIDTH)),
     }
     module, source = modules[kind]
     return Evaluator(columns_of(trace(module, source)))
@@ -192,9 +193,8 @@ def test_a_layer_reads_both_directions_of_the_one_before() -> None:
     assert producers == {"scan_l0", "scan_l0_reverse"}
 
 
-@pytest.mark.parametrize(("module", "shape"), [(Selective(), (2, STEPS, WIDTH)), (Stepped(), (STEPS, 2, WIDTH))])
-def test_a_loop_over_time_is_one_kernel(module: nn.Module, shape: tuple[int, ...]) -> None:
-    workload = trace(module, meta(*shape))
+def test_a_loop_over_time_is_one_kernel() -> None:
+    workload = trace(Selective(), meta(2, STEPS, WIDTH))
     (scan,) = scans(workload)
     assert scan.step_count == STEPS
     members = set(scan.operator_indices)
@@ -211,9 +211,19 @@ def test_a_loop_over_time_is_one_kernel(module: nn.Module, shape: tuple[int, ...
 
 
 def test_a_module_that_repeats_a_small_layer_is_a_loop() -> None:
-    layer = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh())
+    layer = nn.Sequential(nn.Tanh(), nn.Softmax(-1))
     assert [one.step_count for one in scans(trace(Shared(layer, STEPS), meta(2, WIDTH)))] == [STEPS]
     assert not scans(trace(Shared(layer, LEAST_STEPS - 1), meta(2, WIDTH)))
+
+
+@pytest.mark.parametrize("layer", [Stepped(), Shared(nn.Linear(WIDTH, WIDTH), STEPS)], ids=["cell", "linear"])
+def test_a_compiler_leaves_the_products_of_a_loop_to_a_library(layer: nn.Module) -> None:
+    workload = trace(layer, meta(STEPS, 2, WIDTH))
+    assert not scans(workload)
+    products = [one for one in workload.subgraphs if any(workload.operators[i].mac_count for i in one.operator_indices)]
+    assert len(products) == sum(one.mac_count > 0 for one in workload.operators)
+    each = {one.operator_index: one.fused_byte_count for one in workload.accesses if one.role == "weight"}
+    assert min(each.values()) > 0, "each step reads its weights"
 
 
 def test_layers_are_no_loop() -> None:
@@ -233,13 +243,6 @@ def test_weights_of_their_own_are_no_loop() -> None:
             return x
 
     assert not scans(trace(Many(), meta(2, WIDTH)))
-
-
-def test_a_large_product_ends_a_loop() -> None:
-    layer = nn.Sequential(nn.Linear(4096, 4096, bias=False, device="meta"), nn.Tanh())
-    assert scans(trace(Shared(layer, STEPS), meta(4, 4096)))
-    assert not scans(trace(Shared(layer, STEPS), meta(5, 4096)))
-    assert not scans(trace(Shared(nn.Conv2d(4, 4, 3, padding=1), STEPS), meta(1, 4, 8, 8)))
 
 
 def test_a_state_that_no_chip_holds_ends_a_loop() -> None:
@@ -269,8 +272,9 @@ def test_every_operator_is_in_one_subgraph() -> None:
 @pytest.mark.parametrize("hardware", ONE_OF_EACH_CLASS)
 def test_steps_cost_no_launches(hardware: str) -> None:
     fused, separate = run("selective", hardware, "fused"), run("selective", hardware, "graph")
-    # a request to an Edge TPU takes longer than all of its launches
-    assert fused.latency_fs < separate.latency_fs / (1.05 if hardware == "coral_edge_tpu" else 1.5)
+    # a request to an Edge TPU takes longer than all of its launches; one core of a CPU starts no threads at all
+    least = {"coral_edge_tpu": 1.05, "altra_max_m128_30": 0.85}.get(hardware, 1.5)
+    assert fused.latency_fs < separate.latency_fs / least
     local = chips.find(hardware).coefficient("step_cost.local")
     scan = int(np.argmax(fused.subgraphs.launch_s))
     others = np.delete(fused.subgraphs.launch_s, scan)
@@ -291,9 +295,20 @@ def test_weights_that_the_chip_does_not_hold_are_read_in_every_step() -> None:
     large = run("large", "h100_sxm5", "fused")
     weights = 4 * 4096 * 4096 * 4
     scan = int(np.argmax(large.operators.dram_bytes))
-    assert_close(large.operators.dram_bytes[scan], STEPS * weights, rel=0.01)
+    held = float(find_private(chips.find("h100_sxm5")))
+    assert_close(large.operators.dram_bytes[scan], weights + (STEPS - 1) * (weights - held), rel=0.01)
     small = run("lstm", "h100_sxm5", "fused")
     assert small.operators.dram_bytes.sum() < small.operators.moved_bytes.sum()
+
+
+def test_a_cache_serves_the_weights_that_the_units_do_not_hold() -> None:
+    seconds = []
+    for width in (896, 960, 1024, 1088):
+        work = columns_of(trace(nn.LSTM(width, width, device="meta"), meta(50, 1, width)))
+        found = Evaluator(work).evaluate(chips.find("l4"), Configuration(hardware="l4", precision="fp16"))
+        seconds.append(found.latency_fs / FS_PER_S)
+    for width, (shorter, longer) in enumerate(itertools.pairwise(seconds)):
+        assert longer < 1.5 * shorter, width
 
 
 def test_operators_and_subgraphs_of_other_models_have_one_step() -> None:

@@ -23,6 +23,7 @@ from joulemap.construct.source import (
     read_candidates,
 )
 from joulemap.domain.operator.name import find_operator
+from joulemap.physics.fuse.group import GATHERING
 from joulemap.physics.record.workload import Workload
 from joulemap.physics.step import SUPPRESSION
 from joulemap.system.errors import ModelError, UnbatchedError, UsageError
@@ -207,7 +208,8 @@ def _is_batch(built: BuiltModel, workload: Workload, request: ModelRequest) -> b
     """Return whether a model treats the leading size of its inputs as independent samples.
 
     Twice the samples then take twice the operations in as many sequential steps. Channels of an image, boxes before a
-    suppression and steps of a sequence do not. An exported program of fixed sizes passes its batch on to each output.
+    suppression and steps of a sequence do not; nodes of a graph and points of a cloud are mixed. An exported program of
+    fixed sizes passes its batch on to each output.
     """
     size, inputs = built.batch, (tuple(built.positional), dict(built.named))
     if built.is_fixed:
@@ -225,7 +227,23 @@ def _is_batch(built: BuiltModel, workload: Workload, request: ModelRequest) -> b
         return False
     (count, steps), (twice, same) = _measure(workload), _measure(double)
     least = 2.0 - ROUNDED if len(widened) == len(leaves) else 1.0
-    return steps == same and least * count <= twice <= (2.0 + ROUNDED) * count
+    is_proportional = least * count <= twice <= (2.0 + ROUNDED) * count
+    return is_proportional and steps == same and not _mixes(workload, double)
+
+
+def _mixes(workload: Workload, double: Workload) -> bool:
+    """Return whether twice the samples give results of the same size, as points of a cloud do, or an operator gathers
+    as many rows of them, as edges of a graph do.
+    """
+    if len(workload.tensors) != len(double.tensors) or len(workload.operators) != len(double.operators):
+        return False
+    grows = [one.shape != other.shape for one, other in zip(workload.tensors, double.tensors, strict=True)]
+    grown = [(one.operator_index, one.role == "output") for one in workload.accesses if grows[one.tensor_index]]
+    reading = {operator for operator, is_output in grown if not is_output} - {
+        one for one, is_output in grown if is_output
+    }
+    is_lost = not any(grow for grow, one in zip(grows, workload.tensors, strict=True) if one.is_output)
+    return is_lost or any(workload.operators[index].operation in GATHERING for index in reading)
 
 
 def _measure(workload: Workload) -> tuple[int, int]:
@@ -438,7 +456,7 @@ def _with_batch(own: Any, batch: int, request: ModelRequest, *, can_resize: bool
     """
     found = [(place, leaf) for place, leaf in named_tensors(own) if leaf.dim() or not has_values(leaf)]
     sizes = {leaf.shape[0] if leaf.dim() else None for _, leaf in found}
-    if sizes == {batch}:
+    if batch == _batch_of(attrs.evolve(request, batch=None), own)[0]:
         return own
     if len(sizes) != 1 or None in sizes or not can_resize:
         way_out = "give --input" if can_resize else "export it with a dynamic first size"

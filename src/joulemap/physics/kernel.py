@@ -84,6 +84,8 @@ class KernelColumns:
     """Bytes that the operator would read as a separate kernel, including weights."""
     own_weight_bytes: Floats
     """Weight part of `own_read_bytes`, at the width at which weights are multiplied."""
+    weight_span_bytes: Floats
+    """Weight bytes that the workload reads since the last read of the operator's weights; infinite at a first read."""
     dequantization_count: Floats
     """Elementwise operations, included in `work`, that convert stored weights to the operand of the GEMM."""
     host_launch_count: Floats
@@ -138,9 +140,12 @@ class KernelColumns:
     @cached_property
     def working_bytes(self) -> Floats:
         """Capacity in bytes that a memory level needs to hold the data that an operator moves in all its steps."""
-        once = np.minimum(self.weight_bytes, self.own_weight_bytes)
-        needed = np.where(self.loops, self.input_bytes + once + self.output_bytes, self.moved_bytes)
-        return needed * self.repeat_count
+        repeats = self.repeat_count
+        if not np.ndim(repeats) and not self.loops.any():
+            return self.moved_bytes * repeats
+        once = np.minimum(self.weight_bytes * repeats, self.own_weight_bytes)
+        weights = np.where(self.loops | np.greater(repeats, 1.0), once, self.weight_bytes)
+        return (self.input_bytes + self.output_bytes) * repeats + weights
 
     @cached_property
     def is_repeated(self) -> Booleans:
@@ -426,7 +431,8 @@ class KernelColumns:
 
 OPERATOR_COLUMNS: Final = (
     "operator_index", "input_bytes", "weight_bytes", "output_bytes", "entering_bytes", "leaving_bytes",
-    "allocated_bytes", "own_read_bytes", "own_weight_bytes", "dequantization_count", "host_launch_count",
+    "allocated_bytes", "own_read_bytes", "own_weight_bytes", "weight_span_bytes", "dequantization_count",
+    "host_launch_count",
 )  # fmt: skip
 """Names of arrays with one row per member of a kernel, except those that index other rows."""
 
@@ -513,6 +519,7 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight
         allocated_bytes=total(is_output & workload.starts_storage, moved),
         own_read_bytes=total(~is_output, own),
         own_weight_bytes=total(is_weight, own),
+        weight_span_bytes=_find_spans(workload, np.flatnonzero(is_weight), moved)[rows],
         dequantization_count=dequantization,
         host_launch_count=launches,
         batch=float(workload.batch * workload.inner_batch),
@@ -522,6 +529,21 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight
         workload_count=1,
         times=None if workload.times is None else workload.times[rows[leader]],
     )
+
+
+def _find_spans(workload: WorkloadColumns, reads: Integers, moved: Floats) -> Floats:
+    """Return the weight bytes read since each operator's weights were read before; infinite where they were not.
+
+    `reads` are the accesses of weights, and `moved` the bytes of all accesses.
+    """
+    spans = np.zeros(workload.operator_count)
+    reads = reads[np.argsort(workload.access_operator[reads], kind="stable")]
+    tensor, upto = workload.access_tensor[reads], np.cumsum(moved[reads])
+    order = np.argsort(tensor, kind="stable")
+    again = np.append(False, tensor[order[1:]] == tensor[order[:-1]])
+    since = np.where(again, upto[order] - np.roll(upto[order], 1), np.inf)
+    np.maximum.at(spans, workload.access_operator[reads[order]], since)
+    return spans
 
 
 def _is_inner(workload: WorkloadColumns) -> Booleans:

@@ -15,12 +15,14 @@ from typing import Final, Literal
 
 import numpy as np
 
+from joulemap.physics.communication import KIND as COLLECTIVE
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.ledger import Counts
 from joulemap.physics.placement import Placement
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import MEMORY_ACTION, ActionKey, cycle_action
 from joulemap.physics.run import RunFacts
+from joulemap.physics.step import find_private, has_steps
 from joulemap.physics.workload import Booleans, Floats, Integers
 from joulemap.system.errors import LawError
 from joulemap.system.record import frozen
@@ -108,12 +110,45 @@ def _compare_products(one: Evaluated) -> Iterator[Compared]:
         yield np.where(one.kernels.work.mac_count > 0.0, 0.0, count), 0.0
 
 
+def _compare_waits(one: Evaluated) -> Iterator[Compared]:
+    placement, kernels, hardware = one.placement, one.kernels, one.hardware
+    rate = hardware.memory_bandwidth.value
+    for level in hardware.memory_levels:
+        if level.per == "chip":
+            least = hardware.unit_count.value * hardware.clock.value
+            rate = np.minimum(rate, least if level.bandwidth is None else level.bandwidth.value)
+    moved = kernels.moved_bytes + placement.dram_read_bytes + placement.dram_write_bytes + placement.pass_bytes
+    waited = np.where(kernels.work.of_kind(COLLECTIVE), 0.0, placement.memory_s)
+    yield kernels.per_kernel(waited), kernels.per_kernel(moved) / rate + SETTLED_S
+
+
+def _compare_steps(one: Evaluated) -> Iterator[Compared]:
+    kernels, hardware = one.kernels, one.hardware
+    if not has_steps(kernels):
+        return
+    own = kernels.per_kernel(kernels.own_weight_bytes * kernels.stored_share)
+    is_loop = kernels.of_leader(np.where(kernels.loops, 1.0, 0.0)) > 0.0
+    weights = np.where(is_loop, own / kernels.step_count, own)
+    again = np.where(kernels.step_count > 1.0, kernels.step_count - 1.0, 0.0)
+    held = find_private(hardware)
+    for level in hardware.memory_levels:
+        if level.per == "chip":
+            if level.bandwidth is not None:
+                rate = np.maximum(level.bandwidth.value, hardware.memory_bandwidth.value)
+                yield again * np.maximum(weights - held, 0.0) / rate, one.kernel_s
+            held = np.maximum(held, level.capacity.value)
+    yield again * np.maximum(weights - held, 0.0) / hardware.memory_bandwidth.value, one.kernel_s
+
+
 SEPARATOR: Final = ", "
 
 IDLE: Final = "idle_cycle"
 """Action of a multiplier that has no MAC in a clock: a unit has many."""
 
 ROUNDING: Final = "rounding of sums"
+
+SETTLED_S: Final = 1e-7
+"""Seconds that a kernel may wait for no bytes: the latency of a memory."""
 
 LAWS: Final = (
     Law(
@@ -155,6 +190,22 @@ LAWS: Final = (
         reason="exact",
         grain="operator",
         compare=_compare_products,
+    ),
+    Law(
+        name="waits",
+        sentence="A kernel waits for memory at most as long as its bytes take at the bandwidth of the slowest memory.",
+        tolerance=8.0,
+        reason="60 chips reach at least 0.24 of their bandwidth; an unknown one counts as a byte per clock and unit",
+        grain="kernel",
+        compare=_compare_waits,
+    ),
+    Law(
+        name="steps",
+        sentence="A chain of steps reads in each step the weights that no smaller memory has room for.",
+        tolerance=1.001,
+        reason=ROUNDING,
+        grain="kernel",
+        compare=_compare_steps,
     ),
 )
 """All laws of one evaluation; the number of a law is its bit in `find_broken`."""

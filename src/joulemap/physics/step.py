@@ -2,12 +2,12 @@
 
     kernel  = launch + steps x step_cost + max(steps x compute, steps x memory)      a recurrence, times of one step
     kernel  = launch + steps x step_cost + max(sum of compute, sum of memory)        a loop, sums over its members
-    weights = w if the chip holds them, else steps x w
+    weights = w + (steps - 1) (w - what the units hold of w)
 
 A recurrence is placed as one step, with the rows of one step, and repeated. The members of a loop are the operators of
 all its steps, each placed separately. Neither launches kernels between steps. The overhead of a step is
 `step_cost.exchange` if every unit needs the state of all others, else `step_cost.local`. GEMMs with weights and
-reductions of more than `BLOCK` elements need that exchange.
+reductions of more than `BLOCK` elements need that exchange, which costs at most as much as starting a kernel.
 
 A decomposition is a recurrence without GEMMs whose state is its matrix. If its steps update the whole matrix with
 GEMMs, each step has the matrix elements as outputs, which all units share. Non-maximum suppression takes a local step
@@ -15,15 +15,14 @@ for each box that survives. Small matrices stay in one unit each, and wait for a
 
     waiting = steps x step_cost.local x ceil(matrices / units)
 
-Weights are held if a memory of the chip has room for the kernel's weights; private memories of all units count
-together. If the private memories have no room, a recurrence reads its weights from the chip's level in every step.
+Units hold the weights for which their private memories together have room. A recurrence reads the others in every step,
+as a loop of separate kernels reads all, from the memory that holds them (`traffic`).
 Activations stay in a level that holds the activations of all steps of a recurrence. In a loop each member is checked
 separately, so that a loop never moves more bytes than its members would as separate kernels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 import attrs
@@ -60,7 +59,8 @@ def take_step(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
         return kernels
     steps = kernels.work.step_count
     weights = kernels.per_operator(kernels.per_kernel(kernels.weight_bytes))
-    again = np.where(weights <= _largest_capacity(hardware), 1.0, kernels.per_operator(kernels.step_count))
+    held = np.minimum(find_private(hardware) / np.maximum(weights, 1.0), 1.0)
+    again = held + kernels.per_operator(kernels.step_count) * (1.0 - held)
     work = kernels.work
     counts = ("mac_count", "elementwise_count", "special_count", "gemm_m")
     state = kernels.own_read_bytes / np.maximum(kernels.item_bytes, PRECISION_BYTES[LEAST_SOLVER])
@@ -83,6 +83,7 @@ def take_step(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
             **{name: getattr(work, name) / steps for name in counts},
         ),
         weight_bytes=kernels.weight_bytes * again / steps,
+        weight_span_bytes=np.where(steps > 1.0, weights, kernels.weight_span_bytes),
         own_read_bytes=(kernels.own_read_bytes - kernels.own_weight_bytes) / steps + kernels.own_weight_bytes,
         repeat_count=steps,
         **{name: getattr(kernels, name) / steps for name in moved},
@@ -94,7 +95,7 @@ def repeat_step(placement: Placed, step: KernelColumns, hardware: Hardware) -> P
     if not has_steps(step):
         return placement
     repeated = placement.repeated(step.repeat_count * np.ones(step.work.operator_count), step)
-    waiting_s = _step_cost(step, hardware) * np.where(step.step_count > 1.0, step.step_count, 0.0)
+    waiting_s = _step_cost(step, placement, hardware) * np.where(step.step_count > 1.0, step.step_count, 0.0)
     overlap = placement.overlap
     if overlap is not None:
         repeats = step.repeat_count
@@ -102,9 +103,8 @@ def repeat_step(placement: Placed, step: KernelColumns, hardware: Hardware) -> P
             overlap.scaled(repeats, 1.0),
             launch_s=overlap.launch_s + _share(overlap, placement.launch_s) * waiting_s,
         )
-    streamed = np.maximum(repeated.memory_s, _stream_s(step, hardware))
     launch_s = placement.launch_s + waiting_s
-    return attrs.evolve(repeated, memory_s=streamed, launch_s=launch_s, pass_s=placement.pass_s, overlap=overlap)
+    return attrs.evolve(repeated, launch_s=launch_s, pass_s=placement.pass_s, overlap=overlap)
 
 
 def of_one_step(whole: Placed, one: Placed, step: KernelColumns) -> Placed:
@@ -130,13 +130,13 @@ def all_weight_bytes(step: KernelColumns) -> Floats:
     return step.weight_bytes * step.repeat_count
 
 
-def _step_cost(kernels: KernelColumns, hardware: Hardware) -> Floats:
-    """Return the overhead per step of each kernel, in seconds."""
+def _step_cost(kernels: KernelColumns, placement: Placed, hardware: Hardware) -> Floats:
+    """Return the overhead per step of each kernel, in seconds; meeting costs at most what starting a kernel does."""
     exchanging = kernels.per_kernel(np.where(_exchanges(kernels), 1.0, 0.0)) > 0.0
     exchange, local = (hardware.coefficient(f"{STEP_COST}.{one}") for one in ("exchange", "local"))
     matrices = kernels.per_kernel(np.where(kernels.work.has_word(BATCHED), kernels.work.gemm_groups, 0.0))
     turns = np.maximum(np.ceil(matrices / hardware.unit_count.value), 1.0)
-    return np.where(exchanging, exchange, local * turns)
+    return np.where(exchanging, np.minimum(exchange, placement.launch_s), local * turns)
 
 
 def _exchanges(kernels: KernelColumns) -> Booleans:
@@ -156,43 +156,18 @@ def _share(overlap: Overlap, launch_s: Floats) -> Floats:
     return np.minimum(share, 1.0)
 
 
-def _stream_s(step: KernelColumns, hardware: Hardware) -> Floats:
-    """Return the seconds to read a recurrence's weights from the chip's shared level in all steps; 0 if the units hold
-    them.
-    """
-    own = np.where(step.repeat_count > 1.0, step.own_weight_bytes, 0.0)
-    fits = step.per_operator(step.per_kernel(own)) <= _largest_private(hardware)
-    return np.where(fits, 0.0, own * step.repeat_count / _shared_rate(hardware))
-
-
-def _largest_capacity(hardware: Hardware) -> Floats | float:
-    return _largest(_capacity(level, hardware) for level in hardware.memory_levels)
-
-
-def _largest_private(hardware: Hardware) -> Floats | float:
-    return _largest(_capacity(level, hardware) for level in hardware.memory_levels if level.per != "chip")
-
-
-def _largest(capacities: Iterable[Floats | float]) -> Floats | float:
+def find_private(hardware: Hardware) -> Floats | float:
+    """Return the largest capacity in bytes of a private memory, over all units or cores."""
     most: Floats | float = 0.0
-    for one in capacities:
-        most = np.maximum(most, one)
+    for level in hardware.memory_levels:
+        if level.per != "chip":
+            most = np.maximum(most, _capacity(level, hardware))
     return most
 
 
-def _shared_rate(hardware: Hardware) -> Floats | float:
-    """Return the bandwidth of the last level that all units share, or of off-chip memory if that is higher."""
-    shared = [level for level in hardware.memory_levels if level.per == "chip"]
-    rate = hardware.memory_bandwidth.value
-    if not shared or shared[-1].bandwidth is None:
-        return rate
-    bandwidth: Floats | float = np.maximum(rate, shared[-1].bandwidth.value)
-    return bandwidth
-
-
 def _capacity(level: MemoryLevel, hardware: Hardware) -> Floats | float:
-    """Return the capacity of a level in bytes over all units or cores; 0 for levels of parts smaller than a unit."""
-    count = {"chip": 1.0, "unit": hardware.unit_count.value, "core": 1.0}.get(level.per, 0.0)
+    """Return the capacity of a private level in bytes over all units or cores; 0 for levels of parts of a unit."""
+    count = {"unit": hardware.unit_count.value, "core": 1.0}.get(level.per, 0.0)
     if level.per == "core" and "core_count" in hardware.geometry:
         count = hardware.geometry["core_count"].value
     return level.capacity.value * count

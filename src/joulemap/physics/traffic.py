@@ -8,9 +8,9 @@ With C the capacity of the last on-chip level, an operator fits if R + out is at
     memory     = max((R + out) / (LEVEL bandwidth LEVEL_efficiency), DRAM bytes / (memory_bandwidth dram_efficiency))
 
 `entering` and `leaving` are the bytes that enter and leave the model. Runs are in steady state: the same model ran just
-before. kept is the share of the weights that stays on chip. It is 0 or 1 in a cache. Where the compiler pins weights,
-it is the share that fits beside the live activations. Bytes that a GEMM reads from beyond a level with one instance in
-each of u units:
+before. kept is the share of the reads of weights that the level serves (`kept_share`). Where the compiler pins
+weights, it is the share that fits beside the live activations. Bytes that a GEMM reads from beyond a level with one
+instance in each of u units:
 
     edges(m, n, S)  the sides of a block of S outputs in m x n, as square as it can be
     m, n     = edges(M, N, M N / max(1, u / G))         the part of one unit
@@ -59,9 +59,20 @@ def is_resident(kernels: KernelColumns, capacity_bytes: Floats | float) -> Boole
     return kernels.working_bytes <= capacity_bytes
 
 
-def holds_weights(kernels: KernelColumns, capacity_bytes: Floats | float) -> Booleans:
-    """Return whether a level of this capacity holds all weights of the model together with its live activations."""
-    return np.asarray(kernels.total_weight_bytes + kernels.peak_activation_bytes) <= capacity_bytes
+def kept_share(kernels: KernelColumns, capacity_bytes: Floats | float, *, keeps_weights: bool) -> Floats:
+    """Return the share of the reads of each operator's weights that a level of this capacity serves.
+
+    It serves a later read in the same run if it has room for all weights that are read in between, and a first read if
+    it keeps weights from run to run and has room for all weights of the model; each time with the live activations.
+    """
+    room = capacity_bytes - kernels.peak_activation_bytes
+    first: Floats | float = 0.0
+    if np.ndim(kernels.repeat_count):
+        read = kernels.per_operator(kernels.per_kernel(kernels.weight_bytes)) * kernels.repeat_count
+        span = np.where(np.greater(kernels.repeat_count, 1.0), kernels.weight_span_bytes, 0.0)
+        first = span / np.maximum(read, 1.0)
+    later = np.where(kernels.weight_span_bytes <= room, 1.0 - first, 0.0)
+    return np.where(kernels.total_weight_bytes <= room, 1.0, later) if keeps_weights else later
 
 
 def pinned_share(kernels: KernelColumns, capacity_bytes: Floats | float) -> Floats:
@@ -111,13 +122,14 @@ def dram_bytes(
     """Return (read, written) DRAM bytes per operator under a last on-chip level of this capacity.
 
     Activations of an operator whose working set fits stay on chip; data that enters or leaves the model always moves.
-    Weights stay on chip only in a level that keeps them between inferences: a cache, not a scratchpad. The whole model
-    and its live activations must also fit, because a cyclic sweep through anything larger evicts each weight before its
-    next use. With `pins_weights`, a compiler chooses the weights that stay, so a part of them can. A GEMM that does not
-    fit reads operands again for its tiles.
+    Weights stay on chip between inferences only in a level that keeps them: a cache, not a scratchpad. A cyclic sweep
+    through anything larger evicts each weight before its next use (`kept_share`). With `pins_weights`, a compiler
+    chooses the weights that stay, so a part of them can. A GEMM that does not fit reads operands again for its tiles.
     """
     fits = is_resident(kernels, capacity_bytes)
-    kept = keeps_weights * (pinned_share if pins_weights else holds_weights)(kernels, capacity_bytes)
+    kept = kept_share(kernels, capacity_bytes, keeps_weights=keeps_weights)
+    if pins_weights and keeps_weights:
+        kept = np.maximum(kept, pinned_share(kernels, capacity_bytes))
     weights = (1.0 - kept) * kernels.weight_bytes
     read = np.where(fits, kernels.entering_bytes, kernels.input_bytes)
     written = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)

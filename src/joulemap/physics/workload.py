@@ -455,11 +455,17 @@ Source: Transformer Engine, introduction.rst at 1498424b (linear layer data flow
 SPLIT_CALLS: Final[Mapping[str, int]] = {
     "aten.scaled_dot_product_attention.default": 3,
     "aten.experts.default": 3,
+    "aten.gru_cell.gates": 11,
+    "aten.lstm_cell.gates": 11,
     "joulemap.packed_linear.default": 2,
     "joulemap.packed_bmm.default": 2,
     "joulemap.packed_grouped_mm.default": 2,
 }
-"""ATen call -> number of consecutive operators that a trace splits it into."""
+"""ATen call -> number of consecutive operators that a trace splits it into.
+
+The gates of a cell are one kernel beside two GEMMs. Source: `_thnn_fused_lstm_cell` and `_thnn_fused_gru_cell` in
+aten/src/ATen/native/RNN.cpp.
+"""
 
 
 def number_calls(aten: Sequence[str]) -> Integers:

@@ -26,6 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from joulemap.physics.record.workload import READ, Finding
+from joulemap.physics.workload import SPLIT_CALLS
 from joulemap.trace.argument import MOST_VALUES
 from joulemap.trace.branch import run_higher_order
 from joulemap.trace.cause import add_sizes
@@ -329,8 +330,12 @@ class Recorder(TorchDispatchMode):
             func.name(), "CompositeImplicitAutograd"
         ):
             args, kwargs = self._floats_on_one_device(func, args, kwargs)
+            start = len(self.calls)
             with self:
                 decomposed = func.decompose(*args, **kwargs)
+            if (gates := f"aten.{name}.gates") in SPLIT_CALLS:
+                for call in self.calls[start:][-SPLIT_CALLS[gates] :]:
+                    call.aten = gates
             if decomposed is not NotImplemented:
                 return decomposed
         if name in _SENDS and not is_known and (dtype := self._sent_as(func, args, kwargs)) is not None:

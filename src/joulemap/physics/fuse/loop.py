@@ -4,9 +4,9 @@
           └─ state ─┘      each repetition reads the state that the previous one wrote
 
 A scan kernel keeps the state on chip between steps and is launched once. A loop is not a scan if a compiler unrolls it
-into library calls: with a convolution or a large GEMM in its body, every operator stays a kernel. All operators between
-the first and the last of a loop belong to it, so that it is convex. Operators that join the results of the steps
-(`stack`, `cat`) belong to it too. Repeated layers are not loops, because their weights or module paths differ.
+into library calls: with a convolution, a large GEMM or a GEMM with weights in its body, such as a recurrent cell, every
+operator stays a kernel. All operators between the first and the last of a loop belong to it, so that it is convex.
+Operators that join the results of the steps (`stack`, `cat`) belong to it too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ INNER_KINDS: Final = frozenset(
 )
 """Kinds of operators that may occur any number of times in a step."""
 
-PRODUCTS: Final = frozenset({"linear", "matmul"})
 LARGEST_PRODUCT: Final = 2**26
 """Maximum MACs of a GEMM in a step; a larger one keeps a chip busy for longer than a launch takes."""
 
@@ -102,21 +101,21 @@ def _signatures(workload: Workload) -> list[Hashable]:
             operator.gemm_k,
             tuple(read),
         )
-        if _is_inner(operator)
+        if _is_inner(operator, read)
         else None
         for operator, read in zip(workload.operators, weights, strict=True)
     ]
 
 
-def _is_inner(operator: Operator) -> bool:
-    if operator.step_count > 1:
+def _is_inner(operator: Operator, weights: Sequence[int]) -> bool:
+    if operator.step_count > 1 or (operator.mac_count and weights):
         return False
     if operator.kind in ROWWISE:
         outputs = operator.output_element_count
         read = operator.elementwise_count if operator.kind == "reduction" else outputs
         row = read // max(outputs, 1) if operator.kind == "reduction" else (1, *operator.output_shape)[-1]
         return row <= LONG_ROW or read <= LARGEST_STATE
-    return operator.kind in INNER_KINDS or (operator.kind in PRODUCTS and operator.mac_count <= LARGEST_PRODUCT)
+    return operator.kind in INNER_KINDS or (operator.kind == "matmul" and operator.mac_count <= LARGEST_PRODUCT)
 
 
 def _number(signatures: Sequence[Hashable]) -> list[int]:

@@ -13,6 +13,7 @@ Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; co
     serial  = ⌈rows / U⌉ / rows (EW serial_clocks + SF serial_clocks.special) / f       sort, scan, nms, cumsum
     swish   = compute + O hardswish_clocks / f             on bytes: a runtime without a kernel takes one core
     launch  = region_cost                                                          one thread fork and join
+    launch  = min(launch, compute (tiles / waves - 1))     outside `engine`: one core computes a kernel alone if faster
 
 Outside `engine` GEMMs and all convolutions in lanes run at min(0.9, gemm_efficiency framework_gain) of the rate, in
 blocks of tile_rows x Wd / b. `eager` has what that mode adds: copies between layouts, set-up of convolutions, memory.
@@ -389,6 +390,8 @@ class Cpu(Indifferent):
         last_level = _last_level(hardware)
         memory, read, written = memory_time(kernels, hardware, last_level)
         launch = kernels.each_kernel(hardware.coefficient("region_cost"))
+        if not kernels.runtime.is_built:
+            launch = np.minimum(launch, kernels.per_kernel(compute * np.maximum(tiles / waves - 1.0, 0.0)))
         copied = np.zeros(work.operator_count)
         if is_eager:
             passes = find_passes(kernels, hardware)

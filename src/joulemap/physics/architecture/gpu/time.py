@@ -42,7 +42,7 @@ from joulemap.physics.architecture.gpu.trait import NATIVE_WIDTH, Traits
 from joulemap.physics.column import decide
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.record.engine import TENSORRT, name_engine
-from joulemap.physics.traffic import ceil_divide, holds_weights, is_resident
+from joulemap.physics.traffic import ceil_divide, is_resident, kept_share
 from joulemap.physics.workload import Booleans, Floats, Integers, put
 from joulemap.system.record import define, frozen
 
@@ -251,8 +251,8 @@ def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
     more = engine.value("write_ratio") - 1.0
     capacity = find_last_level(engine.hardware).capacity.value
     fits = is_resident(kernels, capacity)
-    kept = holds_weights(kernels, capacity)
-    read = np.where(fits, kernels.entering_bytes, kernels.input_bytes) + np.where(kept, 0.0, kernels.weight_bytes)
+    kept = kept_share(kernels, capacity, keeps_weights=True)
+    read = np.where(fits, kernels.entering_bytes, kernels.input_bytes) + (1.0 - kept) * kernels.weight_bytes
     written = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)
     near = (kernels.moved_bytes + more * kernels.output_bytes) / near_rate
     slower: Floats = np.maximum(near, (read + written + more * written) / far_rate)

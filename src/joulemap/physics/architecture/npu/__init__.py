@@ -54,7 +54,7 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from joulemap.physics.architecture.npu.fabric import lay_out, start_s
+from joulemap.physics.architecture.npu.fabric import lay_out, loaded_bytes, start_s
 from joulemap.physics.architecture.npu.tile import Tiles, tile
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.ledger import ActionCounts
@@ -310,7 +310,7 @@ class Npu(Indifferent):
                 kernels.input_bytes - kernels.entering_bytes,
                 kernels.output_bytes - kernels.leaving_bytes,
             )
-            read = kernels.entering_bytes + kernels.weight_bytes + cuts * inner
+            read = kernels.entering_bytes + loaded_bytes(kernels, hardware) + cuts * inner
             written = kernels.leaving_bytes + cuts * produced
         return np.where(stays, kernels.entering_bytes, read), np.where(stays, kernels.leaving_bytes, written)
 

@@ -31,6 +31,7 @@ import numpy as np
 
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.record.hardware import Hardware
+from joulemap.physics.traffic import kept_share
 from joulemap.physics.workload import Booleans, Floats
 from joulemap.system.record import frozen
 
@@ -129,7 +130,13 @@ def start_s(kernels: KernelColumns, hardware: Hardware) -> Floats:
     """Return the seconds per kernel to start it in a batch: the setup of its layers, and the load of its weights."""
     layers = kernels.per_kernel(_count_layers(kernels, hardware))
     seconds: Floats = layers * hardware.coefficient("layer_switch")
-    return seconds + kernels.per_kernel(kernels.weight_bytes) / _link_rate(hardware)
+    return seconds + kernels.per_kernel(loaded_bytes(kernels, hardware)) / _link_rate(hardware)
+
+
+def loaded_bytes(kernels: KernelColumns, hardware: Hardware) -> Floats:
+    """Return the weight bytes of each operator that the fabric loads; it keeps them for later reads if it has room."""
+    capacity = hardware.level("sram").capacity.value
+    return (1.0 - kept_share(kernels, capacity, keeps_weights=False)) * kernels.weight_bytes
 
 
 def _count_layers(kernels: KernelColumns, hardware: Hardware) -> Floats:

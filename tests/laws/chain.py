@@ -1,0 +1,101 @@
+"""Laws of chains: a loop of recurrent cells against its layer, and equal operators of one run."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Final
+
+import numpy as np
+
+from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.record.runtime import RUNTIME
+from joulemap.physics.workload import WorkloadColumns, columns_of
+from joulemap.system.errors import JoulemapError
+from laws.court import Court
+from laws.network import Layer, Network, draw_layer, is_traceable
+from laws.ordered import compare_tables
+from laws.panel import RUNTIMES, Table, draw_cells, find_chip, predict
+from laws.part import BLOCKS, Part
+from laws.question import Question
+
+SPELLINGS: Final = {
+    "lstm": ("nn.LSTM({n}, {d}, batch_first=True)", "Loop(nn.LSTMCell({n}, {d}), {d}, 2)", "Gates({n}, {d})"),
+    "gru": ("nn.GRU({n}, {d}, batch_first=True)", "Loop(nn.GRUCell({n}, {d}), {d}, 1)"),
+    "rnn": ("nn.RNN({n}, {d}, batch_first=True)", "Loop(nn.RNNCell({n}, {d}), {d}, 1)"),
+}
+"""Recurrence -> its layer, and the same as loops, of cells first."""
+
+INPUT: Final = ("torch.zeros({b}, {l}, {n})",)
+
+CHIPS: Final = 120
+LARGEST: Final = 3000.0
+"""Maximum width of a recurrence."""
+
+
+SHORT_S: Final = 2e-5
+"""Time up to which the assumed delay of a step outweighs its work."""
+
+
+def try_cells(court: Court, rng: random.Random) -> None:
+    """Compare a recurrent layer with the same as a loop, of any width and number of steps."""
+    name = rng.choice(sorted(SPELLINGS))
+    sizes = tuple((one, round(math.exp(rng.uniform(math.log(4.0), math.log(LARGEST))))) for one in "nd")
+    sizes = (*sizes, ("l", rng.randint(2, 24)))
+    networks = [Network((Layer(Part(name=name, module=one, inputs=INPUT), sizes),)) for one in SPELLINGS[name]]
+    evaluator = Evaluator(columns_of(networks[0].trace(1)))
+    cells = [one for one in draw_cells(rng, CHIPS) if not evaluator.falls_back(find_chip(one[0]))]
+    for runtime in RUNTIMES:
+        asked = [Question(model=one, runtime=runtime) for one in networks]
+        tables = [predict(one, cells, (1, 3), court.refused) for one in asked]
+        layer, *loops = [one for one in tables if one is not None]
+        for loop in loops:
+            _compare_loop(court, layer, loop)
+        if len(loops) == 2 and RUNTIME[runtime].merges:
+            for pair in (loops, loops[::-1]):
+                compare_tables(court, {"latency_s": "cells by hand"}, *pair)
+
+
+def _compare_loop(court: Court, layer: Table, loop: Table) -> None:
+    first, second = layer.prediction.latency_s, loop.prediction.latency_s
+    is_there = (first > SHORT_S) & ~np.isnan(second)
+    court.compare(
+        "a loop is not faster",
+        np.where(is_there, first, np.nan),
+        np.where(is_there, second, np.nan),
+        lambda place: (layer.ask(place), loop.ask(place)),
+    )
+
+
+def try_equals(court: Court, rng: random.Random) -> None:
+    """Compare equal layers of one run, before and after another one."""
+    layers = [one for one in (draw_layer(rng, rng.choice(BLOCKS)) for _ in range(2)) if is_traceable(one)]
+    network = Network((*layers, *layers[:1]))
+    if len(layers) < 2:
+        return
+    count = len(Network((layers[0],)).trace(1).operators)
+    for runtime in ("graph", "engine"):
+        columns = columns_of(network.trace(1))
+        for chip, precision in draw_cells(rng, 12):
+            question = Question(model=network, hardware=chip, precision=precision, runtime=runtime)
+            _compare_equals(court, columns, count, question)
+
+
+def _compare_equals(court: Court, columns: WorkloadColumns, count: int, question: Question) -> None:
+    """Compare the GEMMs of the first `count` operators with those of the last."""
+    hardware, evaluator = find_chip(question.hardware), Evaluator(columns)
+    if evaluator.falls_back(hardware):
+        return
+    asked = Configuration(hardware=hardware.id, precision=question.precision, runtime=question.runtime)
+    try:
+        run = evaluator.evaluate(hardware, asked)
+    except JoulemapError as error:
+        court.refused[type(error).__name__] += 1
+        return
+    seconds = np.zeros(columns.operator_count)
+    seconds[columns.active(is_fused=RUNTIME[question.runtime].merges)[0]] = run.operators.latency_fs
+    first, last = (
+        np.where(columns.mac_count > 0.0, seconds, 0.0)[part] for part in (slice(count), slice(-count, None))
+    )
+    court.compare("equal operators", np.maximum(first, last), np.minimum(first, last), (question,))
