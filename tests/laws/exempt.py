@@ -60,17 +60,6 @@ EXEMPT: Final = (
     ),
     *(
         Exempt(
-            law="batch grows",
-            chip=chip,
-            most=1.4,
-            why="a large last cache holds all that a kernel moves, or nothing of it",
-            source="physics/traffic.py, dram_bytes",
-            is_fault=True,
-        )
-        for chip in ("l4*", "rtx_*", "a800*", "gb10*")
-    ),
-    *(
-        Exempt(
             law="units",
             model=model,
             most=2.0,
@@ -95,14 +84,6 @@ EXEMPT: Final = (
         most=1.2,
         why="one sample of a network with many small products runs on one core, those of a larger batch share cores",
         source="physics/architecture/npu/__init__.py",
-        is_fault=True,
-    ),
-    Exempt(
-        law="batch is not faster",
-        model="*softmax*",
-        most=1.02,
-        why="a last cache that holds a part of the rows reads them again by another share at another size",
-        source="physics/architecture/gpu/kernel_class.py, read_again",
         is_fault=True,
     ),
 )

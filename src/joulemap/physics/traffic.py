@@ -1,14 +1,16 @@
 """Bytes that cross each memory level, in closed form from tiling; never fewer than the compulsory bytes.
 
-With C the capacity of the last on-chip level, an operator fits if R + out is at most C:
+With C the capacity of the last on-chip level, an operator finds the share `held` of its data there:
 
-    DRAM read  = (entering if it fits, else in) + (1 - kept) w + again
-    DRAM write = leaving if it fits, else out
-    again      = level(C, 1) - R                       a GEMM that does not fit, else 0
+    held(B)    = 1 up to B = C, falling on a line to 0 at B = 2 C;  held = held(R + out)
+    DRAM read  = held entering + (1 - held) in + (1 - kept) w + again
+    DRAM write = held leaving + (1 - held) out
+    again      = (1 - held) (level(C, 1) - R)          of a GEMM, else 0
     memory     = max((R + out) / (LEVEL bandwidth LEVEL_efficiency), DRAM bytes / (memory_bandwidth dram_efficiency))
 
 `entering` and `leaving` are the bytes that enter and leave the model. Runs are in steady state: the same model ran just
-before. kept is the share of the weights that stays on chip. It is 0 or 1 in a cache. Where the compiler pins weights,
+before. kept is the share of the weights that stays on chip. It is
+held(weights and live activations of the model) in a cache. Where the compiler pins weights,
 it is the share that fits beside the live activations. Bytes that a GEMM reads from beyond a level with one instance in
 each of u units:
 
@@ -30,7 +32,7 @@ import numpy as np
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.record.configuration import PRECISION_BYTES
 from joulemap.physics.record.hardware import Hardware, MemoryLevel
-from joulemap.physics.workload import Booleans, Floats
+from joulemap.physics.workload import Floats
 
 
 def ceil_divide(value: Floats, divisor: Floats | float) -> Floats:
@@ -50,18 +52,34 @@ def tiled_bytes(kernels: KernelColumns, tile_m: Floats | float, tile_n: Floats |
     return np.maximum(reads * kernels.outside_read_share, kernels.input_bytes + kernels.weight_bytes)
 
 
-def is_resident(kernels: KernelColumns, capacity_bytes: Floats | float) -> Booleans:
-    """Return a mask of operators whose data at the kernel boundary fits a level of this capacity.
+def held_share(byte_count: Floats | float, capacity_bytes: Floats | float) -> Floats:
+    """Return the share of data that a level of this capacity still holds when it is used next.
+
+    All of it if it fits, and less the more it exceeds the capacity: data of twice the capacity evicts itself.
+    Source: measured rows of all classes; their mean error is 11.5 % with this line, 11.9 % with a share of C / bytes.
+    """
+    share: Floats = np.minimum(np.maximum(2.0 - byte_count / capacity_bytes, 0.0), 1.0)
+    return share
+
+
+def held_weights(kernels: KernelColumns, capacity_bytes: Floats | float) -> Floats:
+    """Return the share of the model's weights that a level of this capacity holds beside its live activations."""
+    return held_share(kernels.total_weight_bytes + kernels.peak_activation_bytes, capacity_bytes)
+
+
+def held_data(kernels: KernelColumns, capacity_bytes: Floats | float) -> Floats:
+    """Return the share of each operator's data at the kernel boundary that a level of this capacity holds.
 
     The check is per operator, not per kernel: a fused kernel passes tiles from member to member, so it never needs more
     room than its members would separately. All steps of a recurrence are checked together.
     """
-    return kernels.working_bytes <= capacity_bytes
+    return held_share(kernels.working_bytes, capacity_bytes)
 
 
-def holds_weights(kernels: KernelColumns, capacity_bytes: Floats | float) -> Booleans:
-    """Return whether a level of this capacity holds all weights of the model together with its live activations."""
-    return np.asarray(kernels.total_weight_bytes + kernels.peak_activation_bytes) <= capacity_bytes
+def far_bytes(kernels: KernelColumns, held: Floats) -> tuple[Floats, Floats]:
+    """Return (read, written) activation bytes per operator from and to beyond a level that holds this share of them."""
+    read = kernels.input_bytes - held * (kernels.input_bytes - kernels.entering_bytes)
+    return read, kernels.output_bytes - held * (kernels.output_bytes - kernels.leaving_bytes)
 
 
 def pinned_share(kernels: KernelColumns, capacity_bytes: Floats | float) -> Floats:
@@ -110,20 +128,18 @@ def dram_bytes(
 ) -> tuple[Floats, Floats]:
     """Return (read, written) DRAM bytes per operator under a last on-chip level of this capacity.
 
-    Activations of an operator whose working set fits stay on chip; data that enters or leaves the model always moves.
-    Weights stay on chip only in a level that keeps them between inferences: a cache, not a scratchpad. The whole model
-    and its live activations must also fit, because a cyclic sweep through anything larger evicts each weight before its
-    next use. With `pins_weights`, a compiler chooses the weights that stay, so a part of them can. A GEMM that does not
-    fit reads operands again for its tiles.
+    Activations of an operator stay on chip as far as its working set fits (`held_share`); data that enters or leaves
+    the model always moves. Weights stay on chip only in a level that keeps them between inferences: a cache, not a
+    scratchpad, as far as the whole model and its live activations fit. With `pins_weights`, a compiler chooses the
+    weights that stay. A GEMM that does not fit reads operands again for its tiles.
     """
-    fits = is_resident(kernels, capacity_bytes)
-    kept = keeps_weights * (pinned_share if pins_weights else holds_weights)(kernels, capacity_bytes)
+    kept = keeps_weights * (pinned_share if pins_weights else held_weights)(kernels, capacity_bytes)
     weights = (1.0 - kept) * kernels.weight_bytes
-    read = np.where(fits, kernels.entering_bytes, kernels.input_bytes)
-    written = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)
+    held = held_data(kernels, capacity_bytes)
+    read, written = far_bytes(kernels, held)
     crossing = kernels.input_bytes + kernels.weight_bytes
     again = level_bytes(kernels, capacity_bytes, PRECISION_BYTES[kernels.precision]) - crossing
-    return read + weights + np.where(kernels.work.has_macs & ~fits, again, 0.0), written
+    return read + weights + np.where(kernels.work.has_macs, (1.0 - held) * again, 0.0), written
 
 
 def memory_time(

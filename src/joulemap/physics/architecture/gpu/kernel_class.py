@@ -28,6 +28,7 @@ import numpy as np
 from joulemap.physics.architecture.gpu.device import Engine, find_last_level
 from joulemap.physics.architecture.gpu.trait import LONG_ROW, NORM_THREADS, Traits
 from joulemap.physics.record.configuration import FLOPS_PER_MAC
+from joulemap.physics.traffic import held_share
 from joulemap.physics.workload import MACHETE, MARLIN, Booleans, Floats, Integers, put
 from joulemap.system.record import define, frozen
 
@@ -274,7 +275,7 @@ def read_again(traits: Traits, engine: Engine) -> Floats:
     threads = engine.hardware.geometry["threads_per_unit"].value
     rows = np.minimum(engine.units * threads / np.where(is_long, block, NORM_THREADS), traits.outputs / length)
     capacity = find_last_level(engine.hardware).capacity.value * engine.value("again_share")
-    missed = np.clip(rows * length * engine.item_bytes / capacity - 1.0, 0.0, 1.0)
+    missed = 1.0 - held_share(rows * length * engine.item_bytes, capacity)
     times = np.where(work.of_kind("normalization"), 1.0, np.where(is_long, 2.0, 0.0))
     more: Floats = 1.0 + times * missed / 2.0
     return more

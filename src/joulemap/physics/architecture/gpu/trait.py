@@ -9,6 +9,7 @@ import numpy as np
 
 from joulemap.physics.architecture.gpu.device import REGISTER_BYTES, Engine
 from joulemap.physics.kernel import KernelColumns
+from joulemap.physics.record.product import NVIDIA
 from joulemap.physics.workload import Booleans, Floats
 from joulemap.system.record import frozen
 
@@ -96,17 +97,23 @@ class Traits:
     """True if the operator's engine uses tensor cores, even if the operator does not multiply."""
     width: str
     """Element width of the engine, `wide` or `narrow`, as in `Engine.width`."""
+    has_cudnn: bool
+    """True if cuDNN, whose kernels of grouped convolutions were measured, computes convolutions. Source: ten models on
+    one H200; 19 more on one RTX 4090, held out. Elsewhere, no width of a group is assumed to have a slower kernel."""
 
     @classmethod
     def of(cls, kernels: KernelColumns, engine: Engine) -> Self:
         """Return the traits of the kernels on an engine, cached for all engines of the same mode and width."""
-        key = (engine.mode, engine.width, *(part.mode for _, part in engine.parts))
+        has_cudnn = engine.hardware.vendor == NVIDIA and not kernels.runtime.is_built
+        key = (engine.mode, engine.width, str(has_cudnn), *(part.mode for _, part in engine.parts))
         traits = kernels.memo.get(key)
         if not isinstance(traits, cls):
             on_tensor_cores = np.zeros(kernels.work.operator_count, dtype=bool)
             for mine, part in engine.split(np.arange(kernels.work.operator_count)):
                 on_tensor_cores[mine] = part.mode == "tensor"
-            traits = kernels.memo[key] = cls(kernels=kernels, on_tensor_cores=on_tensor_cores, width=engine.width)
+            traits = kernels.memo[key] = cls(
+                kernels=kernels, on_tensor_cores=on_tensor_cores, width=engine.width, has_cudnn=has_cudnn
+            )
         return traits
 
     def is_packed(self, kernel: str) -> Booleans:
@@ -131,11 +138,10 @@ class Traits:
         """Rows of a GEMM's result."""
         return self.kernels.work.gemm_m
 
-    @cached_property
+    @property
     def channels(self) -> Floats:
         """Input channels per group of a convolution."""
-        work = self.kernels.work
-        return work.gemm_k / np.maximum(work.tap_count, 1.0)
+        return self.kernels.work.channels
 
     @cached_property
     def positions(self) -> Floats:
@@ -177,7 +183,7 @@ class Traits:
         """True for multi-tap convolutions on tensor cores with few input channels, as in images, which a library does
         not pack.
         """
-        is_stem = self.is_conv & (self.taps > 1.0) & (self.channels < STEM_CHANNELS)
+        is_stem = self.is_conv & (self.kernels.work.window > 1.0) & (self.channels < STEM_CHANNELS)
         return is_stem & self.on_tensor_cores & self.is_general
 
     @cached_property
@@ -194,7 +200,7 @@ class Traits:
         """
         work = self.kernels.work
         fewest = np.minimum(self.channels, work.gemm_n)
-        mask: Booleans = (work.tap_count == 9.0) & ~self.is_strided & (fewest >= WINOGRAD_CHANNELS)
+        mask: Booleans = (work.window == 9.0) & ~self.is_strided & (fewest >= WINOGRAD_CHANNELS)
         return mask & self.is_conv & ~self.on_tensor_cores & (self.kernels.item_bytes <= REGISTER_BYTES)
 
     @cached_property
@@ -236,26 +242,25 @@ class Traits:
 
     @cached_property
     def is_plain(self) -> Booleans:
-        """True for grouped convolutions that are not `is_native` and have few channels per group. No tensor core kernel
-        of a library computes them.
+        """True for grouped convolutions that are not `is_native` and have few channels per group. cuDNN has no tensor
+        core kernel for them.
         """
-        return (
-            self.is_grouped & ~self.is_native & self.on_tensor_cores & self.is_general & (self.channels <= PLAIN_WIDTH)
-        )
+        is_narrow = self.channels <= PLAIN_WIDTH
+        return self.is_grouped & ~self.is_native & self.on_tensor_cores & self.has_cudnn & is_narrow
 
     @cached_property
     def is_looped(self) -> Booleans:
-        """True for grouped convolutions that a library computes as one GEMM per group."""
-        return self.is_grouped & ~self.is_native & ~self.is_plain & self.is_general
+        """True for grouped convolutions that cuDNN computes as one GEMM per group."""
+        return self.is_grouped & ~self.is_native & ~self.is_plain & self.has_cudnn
 
     @cached_property
     def is_ragged(self) -> Booleans:
-        """True for grouped convolutions whose channels do not fill whole lines. A library computes an address per
+        """True for grouped convolutions whose channels do not fill whole lines. cuDNN computes an address per
         vector there.
         """
         together = np.where(self.is_native, self.kernels.work.gemm_groups, 1.0)
         mask: Booleans = self.channels * together % WHOLE_CHANNELS != 0.0
-        return mask & self.is_grouped & self.on_tensor_cores & self.is_general
+        return mask & self.is_grouped & self.on_tensor_cores & self.has_cudnn
 
     @cached_property
     def is_activation(self) -> Booleans:
