@@ -211,6 +211,18 @@ def test_private_caches_hold_a_part_each() -> None:
     assert run(with_l2(1.5), "fp32").subgraphs.dram_bytes.tolist() == [12 * MIB]
 
 
+def test_tflite_stores_fp16_and_computes_in_fp32() -> None:
+    pi, columns_of = cpu("raspberry_pi_4b"), columns(Gemm(), image(1, 8, 1024))
+    assert "fp16" not in pi.peaks
+    wide = Configuration(hardware=pi.id, precision="fp32", weight_precision="fp16", runtime="tflite")
+    half = attrs.evolve(wide, precision="fp16", weight_precision="")
+    one, other = (evaluate(columns_of, pi, asked) for asked in (wide, half))
+    assert one.subgraphs.latency_fs.tolist() == other.subgraphs.latency_fs.tolist()
+    assert one.energy_fj == other.energy_fj
+    with pytest.raises(UnsupportedError):
+        evaluate(columns_of, pi, attrs.evolve(half, runtime="engine"))
+
+
 def test_a_wider_instruction_saves_instructions_and_no_time() -> None:
     zen4 = cpu("epyc_9654")
     narrow = attrs.evolve(
