@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from joulemap.system.record import frozen
-from laws import alone, door, habit, ordered
+from laws import alone, door, habit, ordered, spelling
 from laws.court import Court
 from laws.door import Doors
 from laws.question import Question
@@ -53,6 +53,9 @@ TRIALS: Final = (
     _trial("settings", _of_court(ordered.try_settings), 0.06, "graph", "weights are not larger"),
     _trial("alike", _of_court(ordered.try_alike), 0.06, "order of branches", "together", "identity",
            "name of a module"),
+    _trial("spellings", _of_court(spelling.try_spellings), 0.08, "spellings take one time",
+           "spellings take one energy"),
+    _trial("padding", _of_court(spelling.try_padding), 0.06, "padding is time", "padding is energy"),
     _trial("answers", door.try_answers, 0.12, "predict and compare", "analyze and compare", "SQL and compare", "ledger",
            "order of chips", "spelled default", "present value", "third chip", "winner", "probabilities", "first line",
            "next runs", "boundary", "host"),

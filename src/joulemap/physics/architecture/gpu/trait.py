@@ -81,6 +81,10 @@ SUM_MEETING: Final = 12.0
 """Steps in which blocks of one output meet: a fence, an atomic count and two barriers. Source: 8 poolings of 3,136 and
 12,544 elements on one H200, in steps of `chain_clocks.sum`."""
 
+UNROLLED: Final = 25.0
+"""Maximum positions of a pooling window that a compiler's kernel adds up one after another. Source: PyTorch,
+torch/_inductor/lowering.py, avg_pool2d (recalled)."""
+
 LONGEST_ROW: Final = 2.0**15
 """Maximum elements that one thread block reduces; several blocks share a longer row and combine in a second phase."""
 
@@ -264,10 +268,19 @@ class Traits:
 
     @cached_property
     def is_activation(self) -> Booleans:
-        """True for elementwise operators with a special function or several operations per output."""
-        work = self.kernels.work
-        many = work.elementwise_count >= ACTIVATION_OPERATIONS * self.outputs
-        return work.of_kind("elementwise") & ((work.special_count > 0.0) | many)
+        """True for elementwise operators with a special function or several operations per output.
+
+        The first operator of a kernel of elementwise operators stands for all, however a person divided the formula.
+        """
+        kernels, work = self.kernels, self.kernels.work
+        points = work.of_kind("elementwise")
+        alone = points & (kernels.per_operator(kernels.per_kernel(np.where(points, 0.0, 1.0))) == 0.0)
+        simple, special = (
+            np.where(alone, kernels.per_operator(kernels.per_kernel(one)), one)
+            for one in (work.elementwise_count, work.special_count)
+        )
+        busy = (special > 0.0) | (simple >= ACTIVATION_OPERATIONS * self.outputs)
+        return points & busy & (kernels.leads | ~alone)
 
     @cached_property
     def is_indexed(self) -> Booleans:
@@ -292,7 +305,8 @@ class Traits:
     def is_row(self) -> Booleans:
         """True for kernels with one thread block per row: normalizations, and reductions of compiled code."""
         selects = self.kernels.work.of_operation("sort", "nms", "scan")  # compilers leave these to a library
-        is_compiled = self.kernels.work.of_kind("reduction") & self.kernels.runtime.merges & ~selects
+        sums = self.kernels.work.of_kind("reduction") | self.is_long_pool
+        is_compiled = sums & self.kernels.runtime.merges & ~selects
         return self.kernels.work.of_kind("normalization") | (is_compiled & (self.reduced <= LONGEST_ROW))
 
     @cached_property
@@ -311,7 +325,7 @@ class Traits:
         Other reductions sum neighbouring elements, over which the threads of a block are spread first.
         """
         elements, outputs = np.maximum(self.reduced, 1.0), self.outputs
-        strided = self.kernels.work.of_operation("adaptive_avg_pool")
+        strided = self.kernels.work.of_operation("adaptive_avg_pool", "avg_pool")
         alone = (outputs == 1.0) & (elements > 4.0 * SUM_WARP)
         across = np.where(strided, outputs / SUM_VECTOR, np.where(alone, elements / SUM_VECTOR, elements))
         along = _floor_power(np.where(strided, elements, outputs))
@@ -332,6 +346,11 @@ class Traits:
         padded = np.ceil(self.row_length / NORM_BLOCK) * NORM_BLOCK
         normalized = np.where(self.is_layer_norm, self.row_length + NORM_ROW, padded)
         return np.where(self.kernels.work.of_kind("normalization"), normalized, self.reduced)
+
+    @cached_property
+    def is_long_pool(self) -> Booleans:
+        """True for mean pooling of long windows that do not overlap, which is a sum over each."""
+        return self.kernels.work.of_operation("avg_pool") & (self.taps > UNROLLED) & (self.reduced > 0.9 * self.taps)
 
     @property
     def is_layer_norm(self) -> Booleans:
