@@ -75,8 +75,8 @@ def test_tiles_read_both_operands_again(tile_m: int, tile_n: int, expected: int)
         (64 * MIB, True, OPERAND, OPERAND),
         # a scratchpad holds the kernel, but the weights come anew
         (64 * MIB, False, 2 * OPERAND, OPERAND),
-        # 8 MiB hold half of 12 MiB of weights and activations, and of the operator's data
-        (8 * MIB, True, OPERAND // 2 + OPERAND, OPERAND),
+        # 8 MiB hold half of the operator's data, and nothing of the weights beside the activations
+        (8 * MIB, True, 2 * OPERAND, OPERAND),
         # 6 MiB hold none of them; the smaller operand fits beside pieces of the other
         (6 * MIB, True, 2 * OPERAND, OPERAND),
         # a quarter of one operand fits: the other is read four times
@@ -163,8 +163,8 @@ def test_weights_stay_only_beside_the_live_activations() -> None:
     kernels = resnet18("fused")
     enough = float(kernels.total_weight_bytes + kernels.peak_activation_bytes)
     kept, _ = dram_bytes(kernels, enough, keeps_weights=True)
-    half, _ = dram_bytes(kernels, enough / 1.5, keeps_weights=True)
-    evicted, _ = dram_bytes(kernels, enough / 2.0, keeps_weights=True)
+    half, _ = dram_bytes(kernels, enough / 1.125, keeps_weights=True)
+    evicted, _ = dram_bytes(kernels, enough / 1.25, keeps_weights=True)
     assert total(kept) == total(kernels.entering_bytes)
     assert_close(total(half) - total(kept), total(kernels.weight_bytes) / 2.0)
     assert_close(total(evicted) - total(kept), total(kernels.weight_bytes))

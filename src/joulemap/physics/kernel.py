@@ -137,10 +137,15 @@ class KernelColumns:
 
     @cached_property
     def working_bytes(self) -> Floats:
-        """Capacity in bytes that a memory level needs to hold the data that an operator moves in all its steps."""
+        """Capacity in bytes that a memory level needs to hold the data that an operator moves in all its steps.
+
+        A kernel with a GEMM passes tiles from member to member, so that it never needs more room than its members
+        would separately. Any other streams the data of all members together.
+        """
         once = np.minimum(self.weight_bytes, self.own_weight_bytes)
         needed = np.where(self.loops, self.input_bytes + once + self.output_bytes, self.moved_bytes)
-        return needed * self.repeat_count
+        streams = self.per_operator(self.per_kernel(self.work.mac_count)) == 0.0
+        return np.where(streams, self.per_operator(self.per_kernel(needed)), needed) * self.repeat_count
 
     @cached_property
     def is_repeated(self) -> Booleans:

@@ -275,8 +275,8 @@ class Indifferent:
 def add_host(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> Placed:
     """Return the placement with the host's launch cost and its time for results; see the module's formulas."""
     if HOST_RESULT in hardware.coefficients:
-        maps = kernels.per_operator(kernels.per_kernel(kernels.work.mac_count)) > 0.0
-        result_s = kernels.per_kernel(np.where(maps, kernels.leaving_bytes, 0.0)) * hardware.coefficient(HOST_RESULT)
+        is_map = kernels.per_kernel(kernels.work.mac_count) > 0.0
+        result_s = np.where(is_map, kernels.per_kernel(kernels.leaving_bytes), 0.0) * hardware.coefficient(HOST_RESULT)
         placement = attrs.evolve(placement, launch_s=placement.launch_s + result_s)
     if not kernels.runtime.launches_each:
         return placement

@@ -96,6 +96,11 @@ def _products(traits: Traits) -> Booleans:
     return traits.kernels.work.of_kind("matmul", "linear") & traits.kernels.work.has_macs
 
 
+def _sums(traits: Traits) -> Booleans:
+    work = traits.kernels.work
+    return (work.of_kind("reduction") & work.of_operation(*SUMS)) | traits.is_long_pool
+
+
 KERNEL_CLASSES: Final = (
     KernelClass("decomposition", lambda t: t.kernels.work.decomposes, start="reduction",
                 amount=lambda t: t.kernels.work.elementwise_count / FLOPS_PER_MAC, slots="group"),
@@ -126,7 +131,6 @@ KERNEL_CLASSES: Final = (
     KernelClass("max_pool", _general(_operation("max_pool", "adaptive_max_pool")), start="index",
                 amount=lambda t: t.loads,
                 slots="index", chain="pool"),
-    KernelClass("average_pool", _general(lambda t: _kind("pool")(t) & ~t.is_long_pool), start="index", amount=lambda t: t.outputs, slots="average"),
     KernelClass("softmax", _kind("softmax"), start="light", amount=lambda t: t.softmax_elements, slots="special"),
     KernelClass("layer_norm", lambda t: t.is_layer_norm, start="row", amount=lambda t: t.row_elements,
                 slots="layer_norm",
@@ -137,8 +141,8 @@ KERNEL_CLASSES: Final = (
                 amount=lambda t: t.outputs, slots="batch_norm"),
     KernelClass("batch_norm", lambda t: t.is_batch_norm, start="index", amount=lambda t: t.outputs, slots="batch_norm",
                 chain="batch_norm", links=lambda t: t.sample_steps),
-    KernelClass("sum", lambda t: (_kind("reduction")(t) & _operation(*SUMS)(t)) | t.is_long_pool, start="row", chain="sum",
-                links=lambda t: t.sum_steps, waits=True),
+    KernelClass("sum", _sums, start="row", chain="sum", links=lambda t: t.sum_steps, waits=True),
+    KernelClass("average_pool", _general(_kind("pool")), start="index", amount=lambda t: t.outputs, slots="average"),
     KernelClass("sort", lambda t: _operation("sort")(t) & t.is_long_sort, start="reduction", traffic="sort"),
     KernelClass("reduction", _kind("reduction"), start="reduction"),
     KernelClass("embedding", _general(_operation("embedding")), start="light", amount=lambda t: 2.0 * t.outputs,
