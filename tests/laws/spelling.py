@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import tomllib
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +15,7 @@ import numpy as np
 from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.record.configuration import Configuration
 from joulemap.system.record import frozen
-from laws.court import Court
+from laws.court import Court, Place
 from laws.network import Layer, Network, draw_layer, is_traceable
 from laws.panel import Table, draw_cells, find_chip, load_columns, predict
 from laws.part import BLOCKS, Part
@@ -129,7 +129,11 @@ def try_spellings(court: Court, rng: random.Random) -> None:
             left, right = (getattr(one.prediction, value) for one in (table, reference))
             is_there = ~np.isnan(left) & ~np.isnan(right) & is_whole
             high, low = (np.where(is_there, find(left, right), np.nan) for find in (np.maximum, np.minimum))
-            court.compare(law, high / most, low, lambda at, one=table: (one.ask(at), reference.ask(at)))
+            court.compare(law, high / most, low, partial(_ask_both, table, reference))
+
+
+def _ask_both(first: Table, second: Table, place: Place) -> tuple[Question, Question]:
+    return first.ask(place), second.ask(place)
 
 
 def _count_kernels(table: Table) -> int:
@@ -162,7 +166,7 @@ def try_padding(court: Court, rng: random.Random) -> None:
             left, right = (getattr(one.prediction, value) for one in (own, table))
             is_there = ~np.isnan(left) & ~np.isnan(right) & (own.prediction.latency_s > PASS_S)
             left, right = np.where(is_there, left - extra, np.nan), np.where(is_there, right, np.nan)
-            court.compare(law, left, right, lambda at, one=table: (own.ask(at), one.ask(at)))
+            court.compare(law, left, right, partial(_ask_both, own, table))
 
 
 def _resize(layer: Layer, name: str, size: int) -> Layer:

@@ -280,7 +280,8 @@ class Traits:
             for one in (work.elementwise_count, work.special_count)
         )
         busy = (special > 0.0) | (simple >= ACTIVATION_OPERATIONS * self.outputs)
-        return points & busy & (kernels.leads | ~alone)
+        mask: Booleans = points & busy & (kernels.leads | ~alone)
+        return mask
 
     @cached_property
     def is_indexed(self) -> Booleans:
