@@ -23,7 +23,7 @@ import attrs
 
 from joulemap.physics import Operator
 from joulemap.physics.fuse.group import GATHERING, JOINING
-from joulemap.physics.workload import OPERANDS, TRANSPOSED
+from joulemap.physics.workload import OPERANDS
 from joulemap.system import frozen
 from joulemap.wing.train.training.forward import ATTENTION, LOSS, SAVES_INPUT, SAVES_OUTPUT, Forward
 from joulemap.wing.train.training.tape import Call, Use
@@ -160,7 +160,7 @@ def _multiply(one: Backward) -> Iterator[Gradient]:
     )  # fmt: skip
     sources, weight, others = reads[:index] or reads, reads[index], reads[index + 1 :]
     m, n, k = operator.gemm_m, operator.gemm_n, operator.gemm_k
-    taps = 1 if operator.operation in TRANSPOSED else max(operator.tap_count, 1)
+    taps = 1 if operator.operation.startswith("conv_transpose") else max(operator.tap_count, 1)
     counts: dict[str, Any] = {
         "mac_count": operator.mac_count,
         "gemm_groups": operator.gemm_groups,
