@@ -234,7 +234,7 @@ def evaluate_cells(cells: Cells) -> tuple[PointColumns, HalfWidths, Texts]:
 def _predict_grid(cells: Cells, changes: Mapping[str, ArrayLike]) -> Prediction:
     """Return the predictions of one configuration with other numbers of its chip."""
     ((place, hardware, configuration),), (case,) = cells.asked, cells.cases
-    if configuration.precision not in hardware.peaks:
+    if configuration.arithmetic[0] not in hardware.peaks:
         raise UnsupportedError.of(refuse_precision(hardware, configuration.precision))
     values, constants = {}, list_constants(hardware)
     for name, array in read_changes(changes).items():

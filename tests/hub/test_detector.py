@@ -38,12 +38,13 @@ PUBLISHED = {
     "yolo11n_seg": (2.9, 10.4 - doubled(64)), "yolo11s_seg": (10.1, 35.5 - doubled(128)),
     "yolo11m_seg": (22.4, 123.3 - doubled(256)), "yolo11l_seg": (27.6, 142.2 - doubled(256)),
     "yolo11x_seg": (62.1, 319.0 - doubled(384)),
-    "ssd_mobilenet_v1": (6.8, 2.47), "ssd_mobilenet_v2": (6.1, 1.52), "mobilenet_v1": (4.2, 1.138),
+    "ssd_mobilenet_v1": (6.8, 2.47), "ssd_mobilenet_v2": (16.818, 3.775),
+    "ssdlite_mobilenet_v2": (4.475, 1.525), "mobilenet_v1": (4.2, 1.138),
 }  # fmt: skip
 """Model -> published millions of parameters, and GFLOPs of one picture at two for each MAC.
 
-Source: Ultralytics and Megvii README files; Open Model Zoo, ssd_mobilenet_v1_coco; Hailo Model Zoo, ssd_mobilenet_v2,
-without its parameters; Howard et al., MobileNets, 2017.
+Source: Ultralytics and Megvii README files; Open Model Zoo, ssd_mobilenet_v1_coco,
+ssd_mobilenet_v2_coco (its pages of 2019 to 2021, recalled) and ssdlite_mobilenet_v2; Howard et al., MobileNets, 2017.
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import warnings
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from joulemap.system.errors import JoulemapError
 from joulemap.system.record import frozen
 from joulemap.trace.formula import FORMULAS
 from joulemap.trace.module import build_on_meta, trace_module
-from laws.part import BLOCKS, HEADER, SIZES, Part, find_call
+from laws.part import BLOCKS, HEADER, SIZES, UNEVEN, Part, find_call
 
 KEY: Final = WorkloadKey(source="laws", input_spec="", torch_version="", torchvision_version="", tracer_version="")
 
@@ -177,7 +178,18 @@ def draw_network(rng: random.Random, *, blocks: int = 4, calls: int = 3) -> Netw
 def draw_layer(rng: random.Random, part: Part) -> Layer:
     """Return a part with random sizes."""
     text = " ".join((part.module, *part.inputs))
-    return Layer(part, tuple((name, rng.choice(values)) for name, values in SIZES.items() if f"{{{name}}}" in text))
+    return Layer(part, tuple((name, draw_size(rng, name)) for name in SIZES if f"{{{name}}}" in text))
+
+
+def draw_size(rng: random.Random, name: str) -> int:
+    """Return a usual size, any size between the usual ones, or one beside a multiple of 8, 32 or 128."""
+    values = SIZES[name]
+    kind = rng.choice(("usual", "any", "beside")) if name in UNEVEN else "usual"
+    if kind == "usual":
+        return rng.choice(values)
+    size = round(math.exp(rng.uniform(math.log(values[0]), math.log(values[-1]))))
+    step = rng.choice((8, 32, 128))
+    return max(values[0], round(size / step) * step + rng.choice((-1, 1))) if kind == "beside" else size
 
 
 @cache

@@ -32,6 +32,9 @@ SIZES: Final[Mapping[str, tuple[int, ...]]] = {
 }
 """Size -> values: channels, width, experts, heads, length, small width, ratio, side, vocabulary, boxes."""
 
+UNEVEN: Final = ("c", "d", "l", "s", "v", "x")
+"""Sizes that may be any whole number; the others divide something."""
+
 HEADER: Final = '''import torch
 import torchvision
 from torch import nn
@@ -49,6 +52,17 @@ class Call(nn.Module):
 
     def forward(self, *inputs):
         return self.function(*inputs)
+
+
+class Spelled(nn.Module):
+    """Module that calls a function on other modules, whose weights it uses, and on its inputs."""
+
+    def __init__(self, function, *modules):
+        super().__init__()
+        self.function, self.modules_ = function, nn.ModuleList(modules)
+
+    def forward(self, *inputs):
+        return self.function(self.modules_, *inputs)
 
 
 class Linears(nn.Module):

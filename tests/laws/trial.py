@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from joulemap.system.record import frozen
-from laws import alone, chain, choice, door, habit, machine, ordered, pair
+from laws import alone, chain, choice, door, habit, machine, ordered, pair, spelling
 from laws.court import Court
 from laws.door import Doors
 from laws.question import Question
@@ -55,6 +55,9 @@ TRIALS: Final = (
            "name of a module"),
     _trial("chains", _of_court(chain.try_cells), 0.01, "a loop is not faster", "cells by hand"),
     _trial("equals", _of_court(chain.try_equals), 0.01, "equal operators"),
+    _trial("spellings", _of_court(spelling.try_spellings), 0.08, "spellings take one time",
+           "spellings take one energy"),
+    _trial("padding", _of_court(spelling.try_padding), 0.06, "padding is time", "padding is energy"),
     _trial("answers", door.try_answers, 0.12, "predict and compare", "analyze and compare", "SQL and compare", "ledger",
            "order of chips", "spelled default", "present value", "third chip", "winner", "probabilities", "first line",
            "next runs", "boundary", "host"),

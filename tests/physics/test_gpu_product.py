@@ -275,11 +275,11 @@ def test_a_layer_alone_is_one_of_six() -> None:
         work = single(f"gemm(m={rows},n={columns_out},k=1024)")
         return float(timed(work, "fp16", hardware=with_near_bytes(1e9))[0].memory_s[0])
 
-    # an L2 of 32 MiB holds six times 5 MiB of weights beside few rows, not six times 6
+    # an L2 of 32 MiB holds six times 5 MiB of weights beside few rows, and nothing of six times 12
     assert memory_s(8, 2560) < 1e-9
-    assert_close(memory_s(8, 3072), 2 * 3072 * 1024 / PRODUCT_BYTES_PER_S)
-    # where only the input of 2 MiB, the result of 6 and one layer's weights fit, these cross DRAM alone
-    assert_close(memory_s(1024, 3072), 2 * 3072 * 1024 / PRODUCT_BYTES_PER_S)
+    assert_close(memory_s(8, 6144), 2 * 6144 * 1024 / PRODUCT_BYTES_PER_S)
+    # where only the input of 2 MiB, the result of 12 and one layer's weights fit, these cross DRAM alone
+    assert_close(memory_s(1024, 6144), 2 * 6144 * 1024 / PRODUCT_BYTES_PER_S)
 
 
 def test_an_engine_builds_convolutions_of_more_tiles_and_its_blocks_take_a_turn() -> None:

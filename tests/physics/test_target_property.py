@@ -29,6 +29,7 @@ from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.physics.run import RunColumns, SubgraphColumns
 from joulemap.physics.stream import count_copies
+from joulemap.physics.traffic import SWEPT, held_share
 from joulemap.physics.workload import Floats, WorkloadColumns
 from joulemap.system.errors import UnsupportedError
 from models import SelfAttention, columns, shipped
@@ -192,7 +193,7 @@ def test_dram_moves_what_enters_and_leaves_and_weights_that_are_not_held(hardwar
         if "resident_programs" in hardware.geometry or "samples_at_once" in hardware.geometry:
             live /= work.batch
         keeps = level.kind == "cache" or "resident_programs" in hardware.geometry
-        held = 1.0 if keeps and kernels.total_weight_bytes + live <= capacity else 0.0
+        held = float(held_share(kernels.total_weight_bytes + live, capacity, SWEPT)) if keeps else 0.0
         if keeps and hardware.architecture == "tpu":  # its compiler pins a part
             held = min(max(float((capacity - live) / kernels.total_weight_bytes), 0.0), 1.0)
         read = kernels.entering_bytes + (1.0 - held) * kernels.weight_bytes

@@ -22,7 +22,7 @@ from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.trace.single import describe
 
 KEY = WorkloadKey(source="test", input_spec="", torch_version="", torchvision_version="", tracer_version="")
-TOY = gpu()
+TOY = attrs.evolve(gpu(), vendor="NVIDIA")
 UNITS = 128
 ISSUE_HZ = UNITS * CLOCK_HZ
 """Clocks of all units per second; a unit issues 128 instructions of single threads per clock."""

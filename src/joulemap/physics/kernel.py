@@ -139,13 +139,19 @@ class KernelColumns:
 
     @cached_property
     def working_bytes(self) -> Floats:
-        """Capacity in bytes that a memory level needs to hold the data that an operator moves in all its steps."""
+        """Capacity in bytes that a memory level needs to hold the data that an operator moves in all its steps.
+
+        A kernel with a GEMM passes tiles from member to member, so that it never needs more room than its members
+        would separately. Any other streams the data of all members together.
+        """
         repeats = self.repeat_count
-        if not np.ndim(repeats) and not self.loops.any():
-            return self.moved_bytes * repeats
-        once = np.minimum(self.weight_bytes * repeats, self.own_weight_bytes)
-        weights = np.where(self.loops | np.greater(repeats, 1.0), once, self.weight_bytes)
-        return (self.input_bytes + self.output_bytes) * repeats + weights
+        needed = self.moved_bytes * repeats
+        if np.ndim(repeats) or self.loops.any():
+            once = np.minimum(self.weight_bytes * repeats, self.own_weight_bytes)
+            weights = np.where(self.loops | np.greater(repeats, 1.0), once, self.weight_bytes)
+            needed = (self.input_bytes + self.output_bytes) * repeats + weights
+        streams = self.per_operator(self.per_kernel(self.work.mac_count)) == 0.0
+        return np.where(streams, self.per_operator(self.per_kernel(needed)), needed)
 
     @cached_property
     def is_repeated(self) -> Booleans:

@@ -197,11 +197,11 @@ class Evaluator:
 
     def find_kind(self, hardware: Hardware, configuration: Configuration) -> Hashable:
         """Return what chips have in common that run the workload by the same branches of formulas, at one precision."""
-        precision = configuration.precision
+        precision, weights = configuration.arithmetic
         shape = self.gathering.find_skeleton(hardware, precision, exchanges=self._exchanges)
         links = tuple(hardware.links) if self._exchanges else ()
         decided = decides(hardware, self.work, precision, self.work.batch * self.work.inner_batch)
-        return shape, links, decided, configuration.weight_precision, precision
+        return shape, links, decided, weights, precision
 
     @cached_property
     def _exchanges(self) -> bool:
@@ -291,7 +291,7 @@ class Evaluator:
 
     def _check(self, hardware: Hardware, configuration: Configuration) -> None:
         """Raise UnsupportedError for a precision that the hardware lacks, or a model that does not fit its memory."""
-        if configuration.precision not in hardware.peaks:
+        if configuration.arithmetic[0] not in hardware.peaks:
             raise UnsupportedError(
                 describe_precision(hardware, configuration.precision),
                 code="precision",
@@ -313,7 +313,8 @@ class Evaluator:
 
     def form(self, configuration: Configuration, runtime: str) -> KernelColumns:
         """Return the kernels that a runtime launches at the configuration's precisions, cached."""
-        key = configuration.precision, runtime, configuration.weight_precision
+        precision, weights = configuration.arithmetic
+        key = precision, runtime, weights
         formed = self._kernels.get(key)
         if formed is None:
             formed = form_kernels(self.work, *key)

@@ -7,7 +7,8 @@ device's. In `eager`:
     launch = max(fixed cost, calls x host launch - device time)      where it runs ahead of the device
 
 In `eager`, the host processes one batch at a time, so batches do not overlap. Where a chip states `host_result`, the
-host takes that time for each byte that leaves the model: transfer, dequantization, decoding of boxes.
+host takes that time for each byte of maps, results of products, that leaves the model: transfer, dequantization,
+decoding of boxes.
 
 No kernel is faster than the datasheet's roofline, regardless of the coefficients:
 
@@ -34,7 +35,7 @@ from joulemap.physics.workload import Booleans, Floats, Work
 from joulemap.system.record import frozen
 
 HOST_RESULT: Final = "host_result"
-"""Name of a coefficient: host seconds per byte of results, for chips whose measurements include the host."""
+"""Name of a coefficient: host seconds per byte of maps, for chips whose measurements include the host."""
 
 ROOFLINE_TOLERANCE: Final = 1e-9
 """Relative tolerance for a kernel's minimum time, because rounding makes sums differ."""
@@ -274,7 +275,8 @@ class Indifferent:
 def add_host(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> Placed:
     """Return the placement with the host's launch cost and its time for results; see the module's formulas."""
     if HOST_RESULT in hardware.coefficients:
-        result_s = kernels.per_kernel(kernels.leaving_bytes) * hardware.coefficient(HOST_RESULT)
+        is_map = kernels.per_kernel(kernels.work.mac_count) > 0.0
+        result_s = np.where(is_map, kernels.per_kernel(kernels.leaving_bytes), 0.0) * hardware.coefficient(HOST_RESULT)
         placement = attrs.evolve(placement, launch_s=placement.launch_s + result_s)
     if not kernels.runtime.launches_each:
         return placement

@@ -158,15 +158,13 @@ def evaluate_points(
     if evaluator.falls_back(hardware) or count == 1:
         row = {address: np.broadcast_to(column, shape).ravel() for address, column in numbers.items()}
         return stack_totals([_evaluate_one(evaluator, hardware, configuration, row, index) for index in range(count)])
-    if configuration.precision not in hardware.peaks:
+    if configuration.arithmetic[0] not in hardware.peaks:
         raise UnsupportedError.of(refuse_precision(hardware, configuration.precision))
     kernels = evaluator.form(configuration, configuration.runtime)
     points = Points.of(kernels, hardware, numbers, shape)
     points.evaluate()
     given: dict[str, Any] = {
-        "peak_ops_per_s": of_points(
-            points.whole.product_rate(configuration.precision, configuration.weight_precision), shape
-        ),
+        "peak_ops_per_s": of_points(points.whole.product_rate(*configuration.arithmetic), shape),
         "memory_bandwidth_bytes_per_s": of_points(points.whole.memory_bandwidth.value, shape),
         "weight_bytes": np.int64(round(float(kernels.total_weight_bytes))),
         "activation_bytes": points.activation_bytes,

@@ -53,6 +53,9 @@ MARLIN: Final = "packed_marlin"
 MACHETE: Final = "packed_machete"
 """Variant word of a GEMM whose kernel dequantizes packed weights in registers and multiplies as Hopper does."""
 
+TRANSPOSED: Final = ("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+"""Operations whose taps are columns of their GEMM, not a window along K."""
+
 OPERATOR_COUNTS: Final = (
     "mac_count",
     "elementwise_count",
@@ -119,6 +122,16 @@ class Work:
         """Mask of operators that multiply and accumulate."""
         mask: Booleans = self.mac_count > 0
         return mask
+
+    @cached_property
+    def window(self) -> Floats:
+        """Positions of a convolution's window along K, at least 1; 1 for a transposed convolution."""
+        return np.where(self.of_operation(*TRANSPOSED), 1.0, np.maximum(self.tap_count, 1.0))
+
+    @cached_property
+    def channels(self) -> Floats:
+        """Input channels per group of a convolution."""
+        return self.gemm_k / self.window
 
     @cached_property
     def takes_turns(self) -> Booleans:

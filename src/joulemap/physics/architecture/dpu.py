@@ -170,8 +170,7 @@ class Dpu:
         """Return the clocks that one block of outputs takes, over all input channels and all taps of the window."""
         work = kernels.work
         parallelism = hardware.geometry["input_channel_parallelism"].value
-        taps = np.maximum(work.tap_count, 1.0)
-        channels = work.gemm_k / taps
+        taps, channels = work.window, work.channels
         row = np.maximum(np.floor(np.sqrt(taps)), 1.0)
         plain = ceil_divide(channels, parallelism) * taps
         augmented = ceil_divide(channels * row, parallelism) * ceil_divide(taps, row)
@@ -256,7 +255,7 @@ class Dpu:
         cycles_per_instruction = hardware.coefficient("cycles_per_instruction")
         instructions = (array_cycles + placement.misc_cycles) / cycles_per_instruction + transfers
         # accumulators sum over the taps; a partial sum is written and read for each block of input channels
-        depth = np.maximum(work.gemm_k / np.maximum(work.tap_count, 1.0), 1.0)
+        depth = np.maximum(work.channels, 1.0)
         results = work.output_element_count * ceil_divide(depth, geometry["input_channel_parallelism"].value)
         busy = overlap_engines(kernels, array_cycles, placement.misc_cycles) * hardware.coefficient("device_time_scale")
         operations = self._processor_operations(kernels, hardware)

@@ -7,7 +7,7 @@ from typing import Final, Literal, cast, get_args
 
 import attrs
 
-from joulemap.physics.record.runtime import RUNTIME_NAMES, USUAL_RUNTIME
+from joulemap.physics.record.runtime import RUNTIME_NAMES, STORES_FP16, USUAL_RUNTIME
 from joulemap.system.name import fold_into
 from joulemap.system.record import frozen
 
@@ -155,6 +155,17 @@ class Configuration:
     batch: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     runtime: str = attrs.field(default=USUAL_RUNTIME, validator=attrs.validators.in_(RUNTIME_NAMES))
     power_mode: str = "default"
+
+    @property
+    def arithmetic(self) -> tuple[str, str]:
+        """Precisions (of activations and GEMMs, of stored weights) in which the runtime computes: TensorFlow Lite
+        dequantizes fp16 weights and computes in fp32.
+
+        Source: TensorFlow documentation, Post-training float16 quantization: on a CPU, weights become float32.
+        """
+        if self.precision == "fp16" and self.runtime in STORES_FP16:
+            return "fp32", self.weight_precision or "fp16"
+        return self.precision, self.weight_precision
 
 
 def name_precision(name: str) -> Precision:

@@ -50,6 +50,9 @@ RUNTIME: Final[Mapping[str, Runtime]] = {
 }  # fmt: skip
 """Name -> runtime."""
 
+STORES_FP16: Final = ("tflite", "tflite@2.5")
+"""Runtimes that store weights in fp16 and compute in fp32."""
+
 RUNTIME_NAMES: Final[tuple[RuntimeName, ...]] = get_args(RuntimeName)
 
 RUNTIMES: Final = tuple(RUNTIME[name] for name in RUNTIME_NAMES)

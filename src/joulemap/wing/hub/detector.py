@@ -8,14 +8,16 @@
     yolov5n_320, …        n and s of these at 320 and 512 pixels
     yolox_s … yolox_x     head that separates classes from boxes                   640 x 640
     ssd_mobilenet_v1, v2  six maps, boxes of 90 classes and the background         300 x 300
+    ssdlite_mobilenet_v2  the same with separable heads                            300 x 300
     mobilenet_v1          the backbone, as a classifier                            224 x 224
 
 A size has a depth factor for the repeats of a stage, a width factor for channels, and a maximum of channels. The
 outputs are the maps of the head, because the compilers of most NPUs leave the decoding of boxes to the host, as all do
-non-maximum suppression. The SSDs predict with 1x1 convolutions, as the configurations for quantized training do.
+non-maximum suppression.
 
 Source: Ultralytics, model descriptions yolov5.yaml, yolov8.yaml and yolo11.yaml; Megvii, YOLOX, exps/default and
-yolox/models; Howard et al., MobileNets, 2017; TensorFlow Object Detection API, ssd_mobilenet_v1_coco and v2.
+yolox/models; Howard et al., MobileNets, 2017; TensorFlow Object Detection API, ssd_mobilenet_v1_coco,
+ssd_mobilenet_v2_coco and ssdlite_mobilenet_v2_coco, whose sizes Open Model Zoo states.
 """
 
 from __future__ import annotations
@@ -531,9 +533,12 @@ def _build_mobilenet_v2() -> list[nn.Module]:
 
 
 class Ssd(nn.Module):
-    """Single-shot detector on MobileNet V1 or V2: boxes and classes from six maps."""
+    """Single-shot detector on MobileNet V1 or V2: boxes and classes from six maps.
 
-    def __init__(self, version: int, pixels: int = 300) -> None:
+    Heads are convolutions of 1 x 1 on V1 and of 3 x 3 on V2, separable with `is_lite`; extra maps of V2 are separable.
+    """
+
+    def __init__(self, version: int, pixels: int = 300, *, is_lite: bool = False) -> None:
         super().__init__()
         layers = _build_mobilenet_v1() if version == 1 else _build_mobilenet_v2()
         if version == 1:
@@ -548,11 +553,23 @@ class Ssd(nn.Module):
         self.extra = nn.ModuleList()
         for inner, width in SSD_EXTRA:
             narrow = Convolution(widths[-1], inner, activation=nn.ReLU6())
-            self.extra.append(nn.Sequential(narrow, Convolution(inner, width, 3, 2, activation=nn.ReLU6())))
+            halve = (
+                _separate(inner, width, 2) if version == 2 else Convolution(inner, width, 3, 2, activation=nn.ReLU6())
+            )
+            self.extra.append(nn.Sequential(narrow, halve))
             widths.append(width)
-        counted = list(zip(widths, SSD_ANCHORS, strict=True))
-        self.boxes = nn.ModuleList(nn.Conv2d(width, 4 * count, 1) for width, count in counted)
-        self.kinds = nn.ModuleList(nn.Conv2d(width, SSD_CLASSES * count, 1) for width, count in counted)
+
+        def predict(numbers: int) -> nn.ModuleList:
+            kernel = 1 if version == 1 or is_lite else 3
+            heads = []
+            for width, count in zip(widths, SSD_ANCHORS, strict=True):
+                head: nn.Module = nn.Conv2d(width, numbers * count, kernel, padding=kernel // 2)
+                if is_lite:
+                    head = nn.Sequential(Convolution(width, width, 3, 1, width, nn.ReLU6()), head)
+                heads.append(head)
+            return nn.ModuleList(heads)
+
+        self.boxes, self.kinds = predict(4), predict(SSD_CLASSES)
         self.example_inputs = torch.empty(1, 3, pixels, pixels, device="meta")
 
     def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
@@ -586,6 +603,7 @@ NETWORKS: Final[Mapping[str, Callable[..., nn.Module]]] = {
     },
     "ssd_mobilenet_v1": partial(Ssd, 1),
     "ssd_mobilenet_v2": partial(Ssd, 2),
+    "ssdlite_mobilenet_v2": partial(Ssd, 2, is_lite=True),
     "mobilenet_v1": MobileNetV1,
 }
 """Name -> constructor of the network; its only argument is the side of the image in pixels."""

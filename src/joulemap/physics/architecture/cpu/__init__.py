@@ -83,7 +83,7 @@ from joulemap.physics.record.hardware import ALL_UNITS, REFILL, Hardware, Memory
 from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.silicon import UnitArea
 from joulemap.physics.stream import STREAM_UNITS
-from joulemap.physics.traffic import ceil_divide, is_resident, level_bytes, memory_time
+from joulemap.physics.traffic import ceil_divide, held_data, level_bytes, memory_time
 from joulemap.physics.width import LEAST_SOLVER
 from joulemap.physics.workload import Booleans, Floats
 from joulemap.system.errors import UnsupportedError
@@ -219,11 +219,11 @@ def _find_gain(hardware: Hardware, precision: str, tiles: Floats) -> tuple[Float
 def _is_winograd(kernels: KernelColumns) -> Booleans:
     """Return a mask of the 3 x 3 convolutions of stride 1 that an engine computes by Winograd's algorithm."""
     work = kernels.work
-    channels = work.gemm_k / np.maximum(work.tap_count, 1.0)
+    channels = work.channels
     elements = (kernels.own_read_bytes - kernels.own_weight_bytes) / kernels.item_bytes
     positions = elements / np.maximum(channels * np.maximum(work.gemm_groups, 1.0), 1.0)
     has_channels = np.maximum(channels, work.gemm_n) >= WINOGRAD_CHANNELS
-    mask: Booleans = work.of_kind("conv") & (work.tap_count == 9.0) & has_channels
+    mask: Booleans = work.of_kind("conv") & (work.window == 9.0) & has_channels
     return mask & (positions <= STRIDED * work.gemm_m)
 
 
@@ -396,7 +396,7 @@ class Cpu(Indifferent):
         if is_eager:
             passes = find_passes(kernels, hardware)
             launch, copied = launch + kernels.per_kernel(passes.added_s), passes.copied_bytes
-            beyond = np.where(is_resident(kernels, last_level.capacity.value), 0.0, copied)
+            beyond = (1.0 - held_data(kernels, last_level.capacity.value)) * copied
             read, written = read + beyond, written + beyond
         return CpuPlacement(
             compute_s=compute,

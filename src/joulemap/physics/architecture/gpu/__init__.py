@@ -60,7 +60,7 @@ from joulemap.physics.record.engine import name_engine
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import BOARD, CYCLE_ACTION, OVERHEAD
 from joulemap.physics.run import DEVICES
-from joulemap.physics.traffic import ceil_divide, dram_bytes, tiled_bytes
+from joulemap.physics.traffic import ceil_divide, dram_bytes, held_share, tiled_bytes
 from joulemap.physics.workload import Floats, Work
 from joulemap.system.record import frozen
 
@@ -373,8 +373,8 @@ def surround_lone_kernels(kernels: KernelColumns) -> KernelColumns:
 
 
 def _beyond(moved_bytes: Floats | float, capacity_bytes: float) -> Floats:
-    """Return the bytes of extra passes that miss the last cache: all bytes if they exceed its capacity, else 0."""
-    return np.where(moved_bytes > capacity_bytes, moved_bytes, 0.0)
+    """Return the bytes of extra passes that miss the last cache."""
+    return moved_bytes * (1.0 - held_share(moved_bytes, capacity_bytes))
 
 
 def _share_devices(hardware: Hardware, compute_s: Floats, memory_s: Floats, launch_s: Floats) -> Overlap | None:

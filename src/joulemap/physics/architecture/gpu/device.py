@@ -22,6 +22,7 @@ from joulemap.physics.column import decide
 from joulemap.physics.record.configuration import FLOPS_PER_MAC, PRECISION_BYTES, carried_precision
 from joulemap.physics.record.hardware import Hardware, MemoryLevel, Peak
 from joulemap.physics.record.quantity import Quantity
+from joulemap.physics.traffic import held_share
 from joulemap.physics.workload import Booleans, Floats, Integers
 from joulemap.system.record import frozen, vary
 
@@ -275,9 +276,9 @@ def find_near_rate(engine: Engine) -> Floats | float:
 def stream_seconds(engine: Engine, byte_count: Floats, dram_bytes: Floats | None = None) -> Floats:
     """Return the seconds to move `byte_count` bytes through the last cache, and `dram_bytes` of them through DRAM.
 
-    If `dram_bytes` is None, all bytes also pass DRAM unless they fit in the last cache.
+    If `dram_bytes` is None, those that the last cache does not hold pass DRAM.
     """
     if dram_bytes is None:
-        dram_bytes = np.where(byte_count <= find_last_level(engine.hardware).capacity.value, 0.0, byte_count)
+        dram_bytes = byte_count * (1.0 - held_share(byte_count, find_last_level(engine.hardware).capacity.value))
     far = dram_bytes / engine.stream_rate
     return np.maximum(byte_count / find_near_rate(engine), far)

@@ -39,7 +39,7 @@ from joulemap.physics.column import before_points, decide, drop_axes
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.weight import STORED
-from joulemap.physics.traffic import ceil_divide
+from joulemap.physics.traffic import ceil_divide, held_share
 from joulemap.physics.workload import Booleans, Floats, Integers, put
 from joulemap.system.record import frozen
 
@@ -238,9 +238,10 @@ def _tile(
     far = engine.stream_rate * _number(engine, "dram_share", family)
     near = np.maximum(far, find_near_rate(engine))
     moved = rows * (k + n) * wide
-    memory = weights / np.where(call.weight_bytes <= capacity, near, far)
+    held, kept = held_share(call.weight_bytes, capacity), held_share(moved, ACTIVATION_SHARE * capacity)
+    memory = weights * (held / near + (1.0 - held) / far)
     written = rows * (k + engine.value("write_ratio") * n) * wide
-    memory = memory + written / np.where(moved <= ACTIVATION_SHARE * capacity, near, far)
+    memory = memory + written * (kept / near + (1.0 - kept) / far)
     edges = np.array(BLOCKS)
     tile_m, tile_n = map(before_points, edges.T)
     count = hit * ceil_divide(rows / hit, tile_m) * ceil_divide(n, tile_n)

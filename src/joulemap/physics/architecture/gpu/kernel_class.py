@@ -28,6 +28,7 @@ import numpy as np
 from joulemap.physics.architecture.gpu.device import Engine, find_last_level
 from joulemap.physics.architecture.gpu.trait import LONG_ROW, NORM_THREADS, Traits
 from joulemap.physics.record.configuration import FLOPS_PER_MAC
+from joulemap.physics.traffic import held_share
 from joulemap.physics.workload import MACHETE, MARLIN, Booleans, Floats, Integers, put
 from joulemap.system.record import define, frozen
 
@@ -95,6 +96,11 @@ def _products(traits: Traits) -> Booleans:
     return traits.kernels.work.of_kind("matmul", "linear") & traits.kernels.work.has_macs
 
 
+def _sums(traits: Traits) -> Booleans:
+    work = traits.kernels.work
+    return (work.of_kind("reduction") & work.of_operation(*SUMS)) | traits.is_long_pool
+
+
 KERNEL_CLASSES: Final = (
     KernelClass("decomposition", lambda t: t.kernels.work.decomposes, start="reduction",
                 amount=lambda t: t.kernels.work.elementwise_count / FLOPS_PER_MAC, slots="group"),
@@ -125,7 +131,6 @@ KERNEL_CLASSES: Final = (
     KernelClass("max_pool", _general(_operation("max_pool", "adaptive_max_pool")), start="index",
                 amount=lambda t: t.loads,
                 slots="index", chain="pool"),
-    KernelClass("average_pool", _general(_kind("pool")), start="index", amount=lambda t: t.outputs, slots="average"),
     KernelClass("softmax", _kind("softmax"), start="light", amount=lambda t: t.softmax_elements, slots="special"),
     KernelClass("layer_norm", lambda t: t.is_layer_norm, start="row", amount=lambda t: t.row_elements,
                 slots="layer_norm",
@@ -136,8 +141,8 @@ KERNEL_CLASSES: Final = (
                 amount=lambda t: t.outputs, slots="batch_norm"),
     KernelClass("batch_norm", lambda t: t.is_batch_norm, start="index", amount=lambda t: t.outputs, slots="batch_norm",
                 chain="batch_norm", links=lambda t: t.sample_steps),
-    KernelClass("sum", lambda t: _kind("reduction")(t) & _operation(*SUMS)(t), start="row", chain="sum",
-                links=lambda t: t.sum_steps, waits=True),
+    KernelClass("sum", _sums, start="row", chain="sum", links=lambda t: t.sum_steps, waits=True),
+    KernelClass("average_pool", _general(_kind("pool")), start="index", amount=lambda t: t.outputs, slots="average"),
     KernelClass("sort", lambda t: _operation("sort")(t) & t.is_long_sort, start="reduction", traffic="sort"),
     KernelClass("reduction", _kind("reduction"), start="reduction"),
     KernelClass("embedding", _general(_operation("embedding")), start="light", amount=lambda t: 2.0 * t.outputs,
@@ -274,7 +279,7 @@ def read_again(traits: Traits, engine: Engine) -> Floats:
     threads = engine.hardware.geometry["threads_per_unit"].value
     rows = np.minimum(engine.units * threads / np.where(is_long, block, NORM_THREADS), traits.outputs / length)
     capacity = find_last_level(engine.hardware).capacity.value * engine.value("again_share")
-    missed = np.clip(rows * length * engine.item_bytes / capacity - 1.0, 0.0, 1.0)
+    missed = 1.0 - held_share(rows * length * engine.item_bytes, capacity)
     times = np.where(work.of_kind("normalization"), 1.0, np.where(is_long, 2.0, 0.0))
     more: Floats = 1.0 + times * missed / 2.0
     return more

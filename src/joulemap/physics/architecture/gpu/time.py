@@ -42,7 +42,7 @@ from joulemap.physics.architecture.gpu.trait import NATIVE_WIDTH, Traits
 from joulemap.physics.column import decide
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.record.engine import TENSORRT, name_engine
-from joulemap.physics.traffic import ceil_divide, is_resident, kept_share
+from joulemap.physics.traffic import ceil_divide, far_bytes, held_data, kept_share
 from joulemap.physics.workload import Booleans, Floats, Integers, put
 from joulemap.system.record import define, frozen
 
@@ -244,16 +244,14 @@ def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
 
     Operands stream at a lower efficiency than copies, and results at a lower one than operands. Bytes found in the last
     cache arrive at `product_near_bytes` per unit and clock, or at the DRAM rate if that is faster. The cache keeps
-    activations from kernel to kernel, and weights if those of the whole model fit.
+    activations from kernel to kernel, and the weights of the whole model, as far as they fit.
     """
     far_rate = engine.hardware.memory_bandwidth.value * engine.value("product_dram_efficiency")
     near_rate = np.maximum(far_rate, engine.value("product_near_bytes") * engine.issue_hz)
     more = engine.value("write_ratio") - 1.0
     capacity = find_last_level(engine.hardware).capacity.value
-    fits = is_resident(kernels, capacity)
-    kept = kept_share(kernels, capacity, keeps_weights=True)
-    read = np.where(fits, kernels.entering_bytes, kernels.input_bytes) + (1.0 - kept) * kernels.weight_bytes
-    written = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)
+    read, written = far_bytes(kernels, held_data(kernels, capacity))
+    read = read + (1.0 - kept_share(kernels, capacity, keeps_weights=True)) * kernels.weight_bytes
     near = (kernels.moved_bytes + more * kernels.output_bytes) / near_rate
     slower: Floats = np.maximum(near, (read + written + more * written) / far_rate)
     return slower

@@ -9,6 +9,7 @@ import numpy as np
 
 from joulemap.physics.architecture.gpu.device import REGISTER_BYTES, Engine
 from joulemap.physics.kernel import KernelColumns
+from joulemap.physics.record.product import NVIDIA
 from joulemap.physics.workload import Booleans, Floats
 from joulemap.system.record import frozen
 
@@ -80,6 +81,10 @@ SUM_MEETING: Final = 12.0
 """Steps in which blocks of one output meet: a fence, an atomic count and two barriers. Source: 8 poolings of 3,136 and
 12,544 elements on one H200, in steps of `chain_clocks.sum`."""
 
+UNROLLED: Final = 25.0
+"""Maximum positions of a pooling window that a compiler's kernel adds up one after another. Source: PyTorch,
+torch/_inductor/lowering.py, avg_pool2d (recalled)."""
+
 LONGEST_ROW: Final = 2.0**15
 """Maximum elements that one thread block reduces; several blocks share a longer row and combine in a second phase."""
 
@@ -96,17 +101,23 @@ class Traits:
     """True if the operator's engine uses tensor cores, even if the operator does not multiply."""
     width: str
     """Element width of the engine, `wide` or `narrow`, as in `Engine.width`."""
+    has_cudnn: bool
+    """True if cuDNN, whose kernels of grouped convolutions were measured, computes convolutions. Source: ten models on
+    one H200; 19 more on one RTX 4090, held out. Elsewhere, no width of a group is assumed to have a slower kernel."""
 
     @classmethod
     def of(cls, kernels: KernelColumns, engine: Engine) -> Self:
         """Return the traits of the kernels on an engine, cached for all engines of the same mode and width."""
-        key = (engine.mode, engine.width, *(part.mode for _, part in engine.parts))
+        has_cudnn = engine.hardware.vendor == NVIDIA and not kernels.runtime.is_built
+        key = (engine.mode, engine.width, str(has_cudnn), *(part.mode for _, part in engine.parts))
         traits = kernels.memo.get(key)
         if not isinstance(traits, cls):
             on_tensor_cores = np.zeros(kernels.work.operator_count, dtype=bool)
             for mine, part in engine.split(np.arange(kernels.work.operator_count)):
                 on_tensor_cores[mine] = part.mode == "tensor"
-            traits = kernels.memo[key] = cls(kernels=kernels, on_tensor_cores=on_tensor_cores, width=engine.width)
+            traits = kernels.memo[key] = cls(
+                kernels=kernels, on_tensor_cores=on_tensor_cores, width=engine.width, has_cudnn=has_cudnn
+            )
         return traits
 
     def is_packed(self, kernel: str) -> Booleans:
@@ -131,11 +142,10 @@ class Traits:
         """Rows of a GEMM's result."""
         return self.kernels.work.gemm_m
 
-    @cached_property
+    @property
     def channels(self) -> Floats:
         """Input channels per group of a convolution."""
-        work = self.kernels.work
-        return work.gemm_k / np.maximum(work.tap_count, 1.0)
+        return self.kernels.work.channels
 
     @cached_property
     def positions(self) -> Floats:
@@ -177,7 +187,7 @@ class Traits:
         """True for multi-tap convolutions on tensor cores with few input channels, as in images, which a library does
         not pack.
         """
-        is_stem = self.is_conv & (self.taps > 1.0) & (self.channels < STEM_CHANNELS)
+        is_stem = self.is_conv & (self.kernels.work.window > 1.0) & (self.channels < STEM_CHANNELS)
         return is_stem & self.on_tensor_cores & self.is_general
 
     @cached_property
@@ -194,7 +204,7 @@ class Traits:
         """
         work = self.kernels.work
         fewest = np.minimum(self.channels, work.gemm_n)
-        mask: Booleans = (work.tap_count == 9.0) & ~self.is_strided & (fewest >= WINOGRAD_CHANNELS)
+        mask: Booleans = (work.window == 9.0) & ~self.is_strided & (fewest >= WINOGRAD_CHANNELS)
         return mask & self.is_conv & ~self.on_tensor_cores & (self.kernels.item_bytes <= REGISTER_BYTES)
 
     @cached_property
@@ -236,33 +246,42 @@ class Traits:
 
     @cached_property
     def is_plain(self) -> Booleans:
-        """True for grouped convolutions that are not `is_native` and have few channels per group. No tensor core kernel
-        of a library computes them.
+        """True for grouped convolutions that are not `is_native` and have few channels per group. cuDNN has no tensor
+        core kernel for them.
         """
-        return (
-            self.is_grouped & ~self.is_native & self.on_tensor_cores & self.is_general & (self.channels <= PLAIN_WIDTH)
-        )
+        is_narrow = self.channels <= PLAIN_WIDTH
+        return self.is_grouped & ~self.is_native & self.on_tensor_cores & self.has_cudnn & is_narrow
 
     @cached_property
     def is_looped(self) -> Booleans:
-        """True for grouped convolutions that a library computes as one GEMM per group."""
-        return self.is_grouped & ~self.is_native & ~self.is_plain & self.is_general
+        """True for grouped convolutions that cuDNN computes as one GEMM per group."""
+        return self.is_grouped & ~self.is_native & ~self.is_plain & self.has_cudnn
 
     @cached_property
     def is_ragged(self) -> Booleans:
-        """True for grouped convolutions whose channels do not fill whole lines. A library computes an address per
+        """True for grouped convolutions whose channels do not fill whole lines. cuDNN computes an address per
         vector there.
         """
         together = np.where(self.is_native, self.kernels.work.gemm_groups, 1.0)
         mask: Booleans = self.channels * together % WHOLE_CHANNELS != 0.0
-        return mask & self.is_grouped & self.on_tensor_cores & self.is_general
+        return mask & self.is_grouped & self.on_tensor_cores & self.has_cudnn
 
     @cached_property
     def is_activation(self) -> Booleans:
-        """True for elementwise operators with a special function or several operations per output."""
-        work = self.kernels.work
-        many = work.elementwise_count >= ACTIVATION_OPERATIONS * self.outputs
-        return work.of_kind("elementwise") & ((work.special_count > 0.0) | many)
+        """True for elementwise operators with a special function or several operations per output.
+
+        The first operator of a kernel of elementwise operators stands for all, however a person divided the formula.
+        """
+        kernels, work = self.kernels, self.kernels.work
+        points = work.of_kind("elementwise")
+        alone = points & (kernels.per_operator(kernels.per_kernel(np.where(points, 0.0, 1.0))) == 0.0)
+        simple, special = (
+            np.where(alone, kernels.per_operator(kernels.per_kernel(one)), one)
+            for one in (work.elementwise_count, work.special_count)
+        )
+        busy = (special > 0.0) | (simple >= ACTIVATION_OPERATIONS * self.outputs)
+        mask: Booleans = points & busy & (kernels.leads | ~alone)
+        return mask
 
     @cached_property
     def is_indexed(self) -> Booleans:
@@ -287,7 +306,8 @@ class Traits:
     def is_row(self) -> Booleans:
         """True for kernels with one thread block per row: normalizations, and reductions of compiled code."""
         selects = self.kernels.work.of_operation("sort", "nms", "scan")  # compilers leave these to a library
-        is_compiled = self.kernels.work.of_kind("reduction") & self.kernels.runtime.merges & ~selects
+        sums = self.kernels.work.of_kind("reduction") | self.is_long_pool
+        is_compiled = sums & self.kernels.runtime.merges & ~selects
         return self.kernels.work.of_kind("normalization") | (is_compiled & (self.reduced <= LONGEST_ROW))
 
     @cached_property
@@ -306,7 +326,7 @@ class Traits:
         Other reductions sum neighbouring elements, over which the threads of a block are spread first.
         """
         elements, outputs = np.maximum(self.reduced, 1.0), self.outputs
-        strided = self.kernels.work.of_operation("adaptive_avg_pool")
+        strided = self.kernels.work.of_operation("adaptive_avg_pool", "avg_pool")
         alone = (outputs == 1.0) & (elements > 4.0 * SUM_WARP)
         across = np.where(strided, outputs / SUM_VECTOR, np.where(alone, elements / SUM_VECTOR, elements))
         along = _floor_power(np.where(strided, elements, outputs))
@@ -327,6 +347,11 @@ class Traits:
         padded = np.ceil(self.row_length / NORM_BLOCK) * NORM_BLOCK
         normalized = np.where(self.is_layer_norm, self.row_length + NORM_ROW, padded)
         return np.where(self.kernels.work.of_kind("normalization"), normalized, self.reduced)
+
+    @cached_property
+    def is_long_pool(self) -> Booleans:
+        """True for mean pooling of long windows that do not overlap, which is a sum over each."""
+        return self.kernels.work.of_operation("avg_pool") & (self.taps > UNROLLED) & (self.reduced > 0.9 * self.taps)
 
     @property
     def is_layer_norm(self) -> Booleans:

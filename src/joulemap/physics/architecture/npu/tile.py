@@ -95,10 +95,9 @@ def _count_depth(kernels: KernelColumns, hardware: Hardware) -> Floats:
     work, rows = kernels.work, hardware.geometry["weight_rows"].value
     if TAP_ROWS not in hardware.geometry:
         return ceil_divide(work.gemm_k, rows)
-    taps, piece = np.maximum(work.tap_count, 1.0), hardware.geometry[TAP_ROWS].value
-    channels = np.maximum(work.gemm_k / taps, 1.0)
+    piece, channels = hardware.geometry[TAP_ROWS].value, np.maximum(work.channels, 1.0)
     side_by_side = np.maximum(1.0, np.floor(rows / (piece * np.ceil(channels / piece))))
-    return np.ceil(taps / side_by_side) * ceil_divide(channels, rows)
+    return np.ceil(work.window / side_by_side) * ceil_divide(channels, rows)
 
 
 def _square_edge(hardware: Hardware, precision: str) -> Floats | float:

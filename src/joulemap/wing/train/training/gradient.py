@@ -159,7 +159,8 @@ def _multiply(one: Backward) -> Iterator[Gradient]:
          and len(values[value].shape) > 1), min(1, len(reads) - 1)
     )  # fmt: skip
     sources, weight, others = reads[:index] or reads, reads[index], reads[index + 1 :]
-    m, n, k, taps = operator.gemm_m, operator.gemm_n, operator.gemm_k, max(operator.tap_count, 1)
+    m, n, k = operator.gemm_m, operator.gemm_n, operator.gemm_k
+    taps = 1 if operator.operation.startswith("conv_transpose") else max(operator.tap_count, 1)
     counts: dict[str, Any] = {
         "mac_count": operator.mac_count,
         "gemm_groups": operator.gemm_groups,
