@@ -11,12 +11,12 @@ TOOL := PYTHONPATH=benchmarks $(BIN)/python -m tools
 BUNDLE := src/joulemap/catalog/data/bundle/version.json
 FORMULAS := $(shell find src/joulemap/physics src/joulemap/bundle src/joulemap/catalog src/joulemap/trace src/joulemap/plan src/joulemap/wing \
 	-path src/joulemap/catalog/data/bundle -prune -o -name generated -prune -o -type f \( -name '*.py' -o -name '*.toml' -o -name '*.csv' \) -print)
-WINGS := embed explore file fleet here hub llm pipeline place record tab train verify
+WINGS := embed explore file fleet here hub llm pipeline place tab train verify
 PYTHONS := 3.11 3.12 3.13 3.14
 UV ?= build/uv/bin/uv
 RELEASE := build/release
 
-.PHONY: demo install lock test tests test-core test-slow tests-slow test-newest test-oldest test-versions test-models lint type format bench models rows zoo profile scoreboard accuracy calibration bundle doubt pages questions examples laws campaign night record mutation ladder ladder-models docs wheel release-check clean
+.PHONY: demo install lock test tests test-core test-slow tests-slow test-newest test-oldest test-versions test-models lint type format bench models rows zoo profile scoreboard accuracy calibration bundle doubt pages questions examples laws campaign night mutation ladder ladder-models docs wheel release-check clean
 
 demo: $(GENERATED)  ## install the package alone if needed, then compare resnet18 on four chips
 	$(BIN)/joulemap compare resnet18
@@ -184,18 +184,13 @@ pages: $(STAMP)  ## write what docs/ and the catalogue restate of the code: tabl
 
 docs: $(STAMP) $(BUNDLE)  ## docs/ as a site in build/site, with figures and references, and with PYODIDE=FOLDER a page that predicts
 	$(TOOL).site build/site $(if $(PYODIDE),--embed try)
-	$(if $(PYODIDE),$(BIN)/joulemap page build/site/try --scores docs/record.csv --pyodide $(PYODIDE))
+	$(if $(PYODIDE),$(BIN)/joulemap page build/site/try --pyodide $(PYODIDE))
 
 questions: $(STAMP) $(BUNDLE)  ## put today's answers under the questions of docs/sql.md and the commands of README and docs
 	$(BIN)/python benchmarks/question.py --write
 
 examples: $(STAMP) $(BUNDLE)  ## run all printed commands in order, each in a process of its own (half an hour)
 	$(BIN)/python benchmarks/examples.py --docs
-
-record: $(STAMP) $(BUNDLE)  ## write today's record of predictions if formulas changed, and score it against the measurements that ship (five minutes)
-	$(BIN)/joulemap record make
-	$(BIN)/joulemap record score --shipped || test $$? = 12
-	$(BIN)/python benchmarks/record_page.py
 
 laws: $(STAMP) $(BUNDLE)  ## try all laws on random networks, chips, settings and commands (ten minutes); SEED=7 SECONDS=60 LAW="units"; exit code 1 if one is broken without a known reason
 	cd tests && OPENBLAS_NUM_THREADS=1 PYTHONPATH=support ../$(BIN)/python -m laws $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(LAW),--law "$(LAW)")

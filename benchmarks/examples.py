@@ -74,8 +74,6 @@ def list_missing() -> dict[str, str]:
         "calibrate ./mychip.toml": "measurements of one's own chip",
         "path/to/": "a model file of one's own",
         "extend check": "a package whose numbers were replaced",
-        "record make": "five minutes",
-        "share --power": "measurements of one's own machine",
         "mine.py:segmenter": "the model file of its page",
         "detector": "a model file of one's own",
         "-q4_k_m.gguf": "a model file of one's own",

@@ -52,8 +52,6 @@ class Step:
     """Pattern of the lines that the page shows; the last lines if empty."""
 
 
-JOULEMAP: Final = f"{PYTHON} -m joulemap record"
-
 ELSEWHERE: Final = " ".join(
     (
         "--ignore=tests/tab",
@@ -80,15 +78,6 @@ STEPS: Final = (
     Step(name="scoreboard", command=(PYTHON, "benchmarks/scoreboard.py"), minutes=15),
     Step(name="startup", command=(PYTHON, "benchmarks/startup.py"), minutes=5),
     Step(name="evaluate", command=(PYTHON, "benchmarks/evaluate.py"), minutes=5),
-    Step(
-        name="record",
-        command=(
-            "sh",
-            "-c",
-            f"{JOULEMAP} make --folder build/night/record && {JOULEMAP} score --shipped --folder build/night/record",
-        ),
-        minutes=10,
-    ),
     Step(
         name="page", command=(PYTHON, "-m", "pytest", "-q", "-n", "2", "tests/tab", "tests/embed", "-m", ""), minutes=20
     ),

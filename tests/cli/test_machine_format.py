@@ -69,8 +69,6 @@ ASKED: Final[dict[str, tuple[str, ...]]] = {
 
 ELSEWHERE: Final = {
     "db export": "its --format is that of an archive",
-    "record list": "needs records; tests/record/test_records.py",
-    "record score": "needs records; tests/record/test_records.py",
     "extend check": "needs a package; tests/workspace/test_package.py",
     "hardware sanity": "as `hardware show`, in minutes",
     "lake check": "needs a lake; tests/explore/test_lake.py",

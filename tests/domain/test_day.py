@@ -35,10 +35,10 @@ def test_a_month_counts_from_its_first_day_and_only_real_days_count(text: str, d
 def test_a_day_that_has_not_come_is_refused() -> None:
     now = datetime.now(UTC)
     today, later = now.date().isoformat(), (now + timedelta(days=2)).date().isoformat()
-    assert check_day("--date", today, is_whole=True) == today
+    assert check_day("date", today) == today
     for text in (later, "2099-01-01"):
-        with pytest.raises(UsageError, match=f"--date is '{text}', which is in the future"):
-            check_day("--date", text)
-    with pytest.raises(UsageError, match="--date is '2026-05', expected a real day since 2000"):
-        check_day("--date", "2026-05", is_whole=True)
+        with pytest.raises(UsageError, match=f"date is '{text}', which is in the future"):
+            check_day("date", text)
+    with pytest.raises(UsageError, match="date is '2026-02-31', expected a real day or a month since 2000"):
+        check_day("date", "2026-02-31")
     assert check_day("date", "2026-05") == "2026-05-01"

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
-
-import attrs
 
 from command import run_here
 from joulemap.cli.overview import list_commands, list_start
@@ -107,19 +103,6 @@ def prepare(folder: Path) -> None:
         (folder / f"{name}.toml").write_text(text, encoding="utf-8")
     run_here(["hardware", "detect", "--output", "this.toml"], folder, {"HOME": str(folder)})
     pretend(folder / "pyodide")
-    if find_spec("joulemap.wing"):
-        _prepare_record(folder / "docs")
-
-
-def _prepare_record(folder: Path) -> None:
-    """Write the record of this version as if it were older than the results that examples score, and its scores."""
-    from joulemap.wing.record.chain import append_entry, name_file, read_chain
-
-    (newest,) = read_chain(ROOT / "docs" / "record").entries[-1:]
-    content = (ROOT / "docs" / "record" / newest.file).read_bytes()
-    early = attrs.evolve(newest, date="2024-01-01", file=name_file("2024-01-01"), previous="")
-    append_entry(read_chain(folder / "record"), early, content)
-    shutil.copy(ROOT / "docs" / "record.csv", folder)
 
 
 def prepare_program(folder: Path) -> None:

@@ -819,3 +819,30 @@ def test_devices_are_divided_as_the_engine_does(engine: str, tmp_path: Path) -> 
         if isinstance(one, ServingRow)
     }
     assert found == {(count, 1, count) if engine == "llamacpp" else (count, count, 1) for count in (2, 4, 8)}
+
+
+def test_a_file_dated_in_the_future_is_not_kept(joulemap: Run, tmp_path: Path) -> None:
+    path, database = tmp_path / "llama_bench.json", tmp_path / "own.duckdb"
+    path.write_text((DATA / "llama_bench.json").read_text().replace("2025-", "2036-"))
+    assert "2036-" in path.read_text()
+    kept = joulemap("verify", str(path), "--hardware", "rtx_4090", "--keep", "--db", str(database))
+    assert kept.returncode == ExitCode.CATALOGUE
+    assert not database.exists()
+
+
+@pytest.mark.parametrize("day", ["2026-02-31", "2099-01-01"])
+def test_an_import_refuses_a_date_that_cannot_be(tmp_path: Path, day: str) -> None:
+    database, table = tmp_path / "own.duckdb", tmp_path / "rows.csv"
+    table.write_text(
+        "hardware,model,precision,batch,runtime,latency_s,source,conditions\n"
+        f"l4,resnet50,fp16,8,eager,0.0101,me,measured on {day}\n"
+    )
+    with pytest.raises(CatalogueError, match=f"nothing imported: resnet50 on l4: date is '{day}'"):
+        Workspace(database).import_measurements(table)
+    table.write_text(
+        "source,hardware,model,scope,batch,inter_token_latency_s,date\n"
+        f"me,rtx_4090,llama-3.1-8b,decode_step,1,0.01,{day}\n"
+    )
+    with pytest.raises(CatalogueError, match=f"nothing imported: llama-3.1-8b on rtx_4090: date is '{day}'"):
+        Workspace(database).import_measurements(table)
+    assert not database.exists()

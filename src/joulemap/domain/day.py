@@ -35,15 +35,14 @@ def read_day(text: str) -> str:
     return ""
 
 
-def check_day(name: str, text: str, *, is_whole: bool = False) -> str:
-    """Return the first day of a date, which must have come; a month and a year count too, unless `is_whole`.
+def check_day(name: str, text: str) -> str:
+    """Return the first day of a date, which must have come; a month and a year count too.
 
     Raises UsageError, which calls the date `name`.
     """
     day = read_day(text)
-    if not day or (is_whole and day != text):
-        month = "" if is_whole else " or a month"
-        raise UsageError(f"{name} is {text[:60]!r}, expected a real day{month} since 2000, such as 2026-05-17")
+    if not day:
+        raise UsageError(f"{name} is {text[:60]!r}, expected a real day or a month since 2000, such as 2026-05-17")
     if day > find_last_day():
         raise UsageError(f"{name} is {text!r}, which is in the future")
     return day

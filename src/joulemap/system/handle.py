@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -66,17 +65,6 @@ def lock_file(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     else:
         windows.lock(descriptor, BEYOND, 1, is_waiting=True)
-
-
-@contextlib.contextmanager
-def holding(path: Path) -> Iterator[None]:
-    """Hold the lock of an existing file; wait while another process or thread holds it."""
-    descriptor = open_descriptor(path)
-    try:
-        lock_file(descriptor)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def try_lock_file(descriptor: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Final
 
@@ -15,8 +15,8 @@ MOST_ON_WINDOWS: Final = 61
 """Maximum processes of a pool on Windows. Source: documentation of `concurrent.futures.ProcessPoolExecutor`."""
 
 
-def open_pool(jobs: int, prepare: Callable[[], None] | None = None) -> ProcessPoolExecutor:
-    """Return a pool of freshly started processes, each of which calls `prepare`; submit its tasks `shielded`.
+def open_pool(jobs: int) -> ProcessPoolExecutor:
+    """Return a pool of freshly started processes; submit its tasks `shielded`.
 
     A fork would share this process's open files.
     """
@@ -33,9 +33,7 @@ def open_pool(jobs: int, prepare: Callable[[], None] | None = None) -> ProcessPo
             sys.warnoptions.remove(silence)
     else:
         jobs = min(jobs, MOST_ON_WINDOWS)
-    return ProcessPoolExecutor(
-        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin_process, initargs=(prepare,)
-    )
+    return ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin_process)
 
 
 @contextlib.contextmanager
@@ -53,7 +51,7 @@ def shielded() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin_process(prepare: Callable[[], None] | None) -> None:
+def _begin_process() -> None:
     """Ignore Ctrl-C in a worker process, and exit when its parent does, so that no worker outlives its command."""
     import multiprocessing
     import signal
@@ -69,5 +67,3 @@ def _begin_process(prepare: Callable[[], None] | None) -> None:
             os._exit(1)
 
     Thread(target=follow, daemon=True).start()
-    if prepare is not None:
-        prepare()

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, NamedTuple
 from joulemap.system.entry_point import list_entry_points
 
 BUILT_IN: Final = (
-    "pipeline", "embed", "explore", "file", "fleet", "here", "hub", "llm", "place", "record", "tab", "train", "verify",
+    "pipeline", "embed", "explore", "file", "fleet", "here", "hub", "llm", "place", "tab", "train", "verify",
 )  # fmt: skip
 """Built-in wings. They are listed because an editable install keeps its original entry points."""
 

@@ -11,11 +11,7 @@ from joulemap.wing.llm.capacity.model import ServedModel as ServedModel
 from joulemap.wing.llm.capacity.offload import Way as Way, divide_between as divide_between
 from joulemap.wing.llm.capacity.question import SERVING as SERVING, Question as Question, find_served as find_served
 from joulemap.wing.llm.capacity.row import opening_passes as opening_passes, serve as serve
-from joulemap.wing.llm.decoder.decoder_pass import (
-    VERIFIED as VERIFIED,
-    DecoderPass as DecoderPass,
-    check_devices as check_devices,
-)
+from joulemap.wing.llm.decoder.decoder_pass import VERIFIED as VERIFIED, DecoderPass as DecoderPass
 from joulemap.wing.llm.decoder.layer import describe_step as describe_step
 from joulemap.wing.llm.decoder.pass_name import (
     GGUF as GGUF,
@@ -31,15 +27,9 @@ from joulemap.wing.llm.error_scale import load_served_doubt as load_served_doubt
 from joulemap.wing.llm.file.gguf import load_tables as load_tables
 from joulemap.wing.llm.generated.row import ServedRow as ServedRow
 from joulemap.wing.llm.phase import ANSWER as ANSWER, PROMPT as PROMPT, READING_RATE as READING_RATE
-from joulemap.wing.llm.prediction import (
-    ServingPrediction as ServingPrediction,
-    predict_served as predict_served,
-    serving_version as serving_version,
-)
+from joulemap.wing.llm.prediction import ServingPrediction as ServingPrediction, predict_served as predict_served
 from joulemap.wing.llm.row import (
-    COLUMNS as COLUMNS,
     LOCALSCORE as LOCALSCORE,
-    Prediction as Prediction,
     ServingRow as ServingRow,
     check_measured as check_measured,
     read_serving_rows as read_serving_rows,
@@ -50,7 +40,7 @@ from joulemap.wing.llm.serving.memory import (
     find_memory_share as find_memory_share,
     find_overhead as find_overhead,
 )
-from joulemap.wing.llm.serving.predict import find_deployment as find_deployment, predict_together as predict_together
+from joulemap.wing.llm.serving.predict import find_deployment as find_deployment
 from joulemap.wing.llm.serving.serve import (
     SaturatedRates as SaturatedRates,
     Throughput as Throughput,

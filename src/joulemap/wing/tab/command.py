@@ -21,9 +21,6 @@ def page(
         metavar="FOLDER",
         shown="from its CDN",
     ),
-    scores: Path | None = option(
-        None, "Table of scores of records, shown on a page of its own.", metavar="FILE", shown="none"
-    ),
     force: bool = option(False, "Overwrite files that joulemap did not write or that have changed."),
 ) -> None:
     """Write a static page that predicts in a browser, without an installation.
@@ -33,11 +30,11 @@ def page(
 
     \b
     joulemap page site
-    joulemap page site --pyodide ./pyodide --scores docs/record.csv
+    joulemap page site --pyodide ./pyodide
     """
     from joulemap.wing.tab.site import write_site
 
-    files = write_site(folder, pyodide, scores=scores, force=force)
+    files = write_site(folder, pyodide, force=force)
     size = sum(one.stat().st_size for one in files)
     emit_line(
         f"wrote {len(files)} files of {size / 1e6:.1f} MB to {folder}: python -m http.server --directory {folder}"

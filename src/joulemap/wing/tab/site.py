@@ -2,7 +2,6 @@
 
 index.html page.css page.js worker.js     the page, with answers to draw before Python is there
 choices.json                              names that its form offers
-record.html                               scores of records, if there are any
 joulemap.zip                              the modules of this package that the page imports, and attrs
 pyodide/                                  Python for browsers, unless the page takes it from its CDN
 """
@@ -33,7 +32,6 @@ from joulemap.system import MissingPackageError, UsageError, make_folder
 from joulemap.system.file import write_file
 from joulemap.wing.tab import browser
 from joulemap.wing.tab.browser import PACKAGE
-from joulemap.wing.tab.scores import FILE as SCORES, write_scores
 
 SOURCE: Final = Path(__file__).with_name("page")
 
@@ -57,30 +55,22 @@ UNREAD: Final = (".a", ".h", ".pxd", ".pyi")
 
 ATTRS: Final = ("attr", "attrs")
 
-LINK: Final = f'\n<a href="{SCORES}">Was it right?</a>'
-"""Link to the scores in the navigation."""
-
 EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """Time of every file in the archive, so that equal files make an equal archive."""
 
 
-def write_site(
-    folder: Path, pyodide: Path | None = None, *, scores: Path | None = None, force: bool = False
-) -> list[Path]:
+def write_site(folder: Path, pyodide: Path | None = None, *, force: bool = False) -> list[Path]:
     """Write the page to a folder and return its files. Pyodide is copied from a folder, or comes from its CDN.
 
-    `scores` is a table of scores of records, which gets a page of its own. `force` replaces files that joulemap did not
-    write. Raises UsageError for a folder without Pyodide or for such a file, CatalogueError for packed chips of another
-    version or another table.
+    `force` replaces files that joulemap did not write. Raises UsageError for a folder without Pyodide or for such a
+    file, CatalogueError for packed chips of another version.
     """
     copied = _find_pyodide(pyodide) if pyodide is not None else []
-    scored = {} if scores is None else {SCORES: write_scores(scores).encode()}
     check_stamp(FILE)
     found = _record()
     make_folder(folder)
     files: dict[str, bytes] = {
-        "index.html": _fill_page(found, copied, LINK if scored else "").encode(),
-        **scored,
+        "index.html": _fill_page(found, copied).encode(),
         "choices.json": _dump(found["choices"]).encode(),
         "joulemap.zip": _pack(found),
         "page.css": write_variables().encode() + (SOURCE / "page.css").read_bytes(),
@@ -133,7 +123,7 @@ def _record() -> dict[str, Any]:
     return recorded
 
 
-def _fill_page(found: Mapping[str, Any], copied: Sequence[Path], link: str) -> str:
+def _fill_page(found: Mapping[str, Any], copied: Sequence[Path]) -> str:
     """Return the page with its policy, where Python comes from, and its prepared answers."""
     wheel = next((one.name for one in copied if one.suffix == WHEEL), "")
     origin = "" if wheel else f" {CDN.partition('/pyodide/')[0]}"
@@ -152,7 +142,7 @@ def _fill_page(found: Mapping[str, Any], copied: Sequence[Path], link: str) -> s
     static = _dump({"defaults": found["defaults"], "answers": found["answers"]}).replace("<", "\\u003c")
     page = (SOURCE / "index.html").read_text(encoding="utf-8")
     python = "pyodide/" if wheel else CDN
-    places = {"policy": policy, "pyodide": python, "numpy": wheel, "scores": link, "answers": static}
+    places = {"policy": policy, "pyodide": python, "numpy": wheel, "answers": static}
     for name, text in places.items():
         page = page.replace(f"{{{name}}}", text)
     return page

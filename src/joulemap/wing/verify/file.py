@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -119,12 +119,11 @@ def check_options(readings: Sequence[Reading], stated: Stated) -> None:
             raise UsageError(f"--{name} applies to {what}; the file is from {names}")
 
 
-def read_file(path: Path, stated: Stated, *, skip: Callable[[str], None] | None = None) -> list[Reading]:
+def read_file(path: Path, stated: Stated) -> list[Reading]:
     """Return the readings of every configuration in a file; `stated` is option name -> the user's value.
 
     Raises CatalogueError for a file of unknown format or without its format's fields. Raises UsageError or
-    UnknownNameError with the option's name for a value that is missing or unknown; with `skip`, the other runs of the
-    file are returned, and `skip` gets the fault of each run that is left out.
+    UnknownNameError with the option's name for a value that is missing or unknown.
     """
     content = open_content(path)
     form = recognize(content)
@@ -163,15 +162,8 @@ def read_file(path: Path, stated: Stated, *, skip: Callable[[str], None] | None 
                     unscored=_name_unscored(row, faults, form.kind),
                 )
             )
-        except (UsageError, UnknownNameError) as error:
-            if skip is None:
-                raise
-            left.append(str(error))
-            skip(left[-1])
         except LACKING as error:
             left.append("; ".join(fault.text for fault in faults.values()) or _explain(error, form))
-            if skip is not None:
-                skip(f"{path}: {left[-1]}")
     if not readings:
         what = left[0] if left else "it states no run"
         raise CatalogueError(f"{path}: read as {form.name}, but {what}; expected {form.expected}")
