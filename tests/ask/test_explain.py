@@ -278,7 +278,7 @@ def test_passes_of_an_mxu_are_told_from_macs_and_a_tie_has_no_shares(workspace: 
     (macs,) = [row for row in answer.roles if row.role == "mac"]
     # six bf16 passes per fp32 MAC
     assert_close(macs.count_a / total.mac_count_a, 6.0, rel=1e-3)
-    tied = workspace.explain("resnet18", "l4", "orin_nx")
+    tied = workspace.explain("resnet50", "b200_sxm", "a100_sxm_80gb")
     assert is_tied(tied.probability)
     (grid, *_) = tied.document().sections[0].blocks
     assert isinstance(grid, Grid) and "share" not in grid.headings

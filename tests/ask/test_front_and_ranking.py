@@ -789,7 +789,7 @@ def test_the_command_line_asks_what_the_library_asks() -> None:
         (lambda: Usage(utilization=0.0), "utilization is 0, expected above 0 and at most 1"),
         (lambda: Usage(utilization=1.1), "utilization is 1.1"),
         (lambda: Usage(pue=0.9), "pue is 0.9, expected at least 1"),
-        (lambda: Usage(lifetime_years=math.inf), "expected a finite number"),
+        (lambda: Usage(lifetime_years=math.inf), "lifetime_years is inf, expected above 0 and at most 1000"),
         (lambda: Usage(hours_per_year=9000.0), "hours_per_year is 9000"),
         (lambda: Usage(gco2_per_kwh=-1.0), "gco2_per_kwh is -1"),
         (lambda: Limits(max_power_w=math.nan), "max_power_w is nan"),

@@ -237,8 +237,10 @@ def test_a_block_worked_out_by_hand() -> None:
 
 def test_a_last_level_that_is_too_small_makes_fusing_save_bytes_off_chip() -> None:
     operators = run(with_l3(2 * chip.KIB), columns(ConvBlock(), image(1, 3, 16))).operators
-    # alone none of the three fits 2048 bytes, fused each does
-    assert operators.separate_dram_bytes.tolist() == operators.separate_moved_bytes.tolist() == [3032, 4128, 4096]
+    # alone none of the three fits 2048 bytes, fused each does; 3032 bytes are 0.48 too many, at which 2 x 0.02 stay
+    assert operators.separate_moved_bytes.tolist() == [3032, 4128, 4096]
+    stays = 1 - 2 * (3032 / 2048 - 1)
+    assert operators.separate_dram_bytes.tolist() == [3032 - stays * 2048, 4128, 4096]
     assert operators.dram_bytes.tolist() == [984, 32, 2048]
 
 

@@ -20,6 +20,7 @@ from command import run_alone
 from conftest import Run
 from example import FILES
 from joulemap.cli.overview import list_commands
+from joulemap.show.present.format import SCHEMA_VERSION
 from joulemap.system.descriptor import silencing
 from joulemap.system.errors import ExitCode
 from tools.manual import Manual, read_manual
@@ -199,5 +200,8 @@ def test_a_table_alone_has_the_head_of_every_document_where_that_is_asked_for(
     whole = json.loads(joulemap(*asked, "--envelope").stdout)
     assert isinstance(rows, list)
     assert whole["rows"] == rows != []
-    assert (whole["schema_version"], whole["command"]) == (2, " ".join(words[:2] if words[0] != "sql" else words[:1]))
+    assert (whole["schema_version"], whole["command"]) == (
+        SCHEMA_VERSION,
+        " ".join(words[:2] if words[0] != "sql" else words[:1]),
+    )
     assert whole["program"].startswith("joulemap ")

@@ -45,7 +45,7 @@ def asked(hardware: Hardware, precision: str, runtime: str) -> Asked:
 @pytest.mark.parametrize(
     ("hardware", "precision", "runtime", "most"),
     [
-        ("tpu_v4", "bf16", "graph", 1515),
+        ("tpu_v4", "bf16", "graph", 1518),
         ("h100_sxm5", "fp16", "fused", 4490),
         ("h100_sxm5", "fp16", "engine", 4490),
         ("h100_sxm5", "fp32", "fused", 4550),

@@ -109,16 +109,15 @@ def test_paths_by_hand() -> None:
     # 256 chips in a square of 16 x 16: a byte passes four links on either axis, on the mean
     assert_close(find_path(find("tpu_v5e"), 256).hops, 8.0)
     assert_close(float(find_path(find("tpu_v5e"), 4).peer_rate), 50e9, rel=1e-3)
-    # the pair of an A100 on a PCIe board is its bridge, more go through the host
-    assert find_path(find("a100_pcie_80gb"), 2).ring_rate == 300e9
-    assert find_path(find("a100_pcie_80gb"), 4).ring_rate < 32e9
+    # the bridge of an A100 on a PCIe board is sold apart: two go through the host, as more do
+    assert 32e9 > find_path(find("a100_pcie_80gb"), 2).ring_rate > find_path(find("a100_pcie_80gb"), 4).ring_rate
     # GeForce boards reach each other through the host's memory; a bridge joins two RTX 3090
     for name in ("rtx_4090", "rtx_5090"):
         relayed = find_path(find(name), 2)
         (pcie,) = find(name).links
         assert not relayed.is_direct
         assert_close(float(relayed.ring_rate), 0.5 * pcie.bandwidth.value)
-    assert find_path(find("rtx_3090"), 2).is_direct
+    assert not find_path(find("rtx_3090"), 2).is_direct
     assert_close(float(find_path(find("rtx_3090"), 4).ring_rate), 0.5 * 0.55 * 31.51e9)
     assert find_path(find("rtx_pro_6000_server"), 2).is_direct
 

@@ -107,7 +107,8 @@ def test_a_run_is_that_of_weights_narrowed_alike(name: str) -> None:
     stored, asked, usual = runs
     assert stored.weight_bytes == asked.weight_bytes < usual.weight_bytes
     assert stored.operators.moved_bytes.sum() == asked.operators.moved_bytes.sum()
-    assert stored.operators.latency_fs.sum() <= usual.operators.latency_fs.sum()
+    if name != "xeon_8490h":  # weights in its cache save no time, and a core converts them
+        assert stored.operators.latency_fs.sum() <= usual.operators.latency_fs.sum()
 
 
 def test_a_precision_of_weights_that_is_asked_for_leaves_what_is_stored() -> None:

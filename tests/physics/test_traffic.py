@@ -142,7 +142,7 @@ def test_each_operator_is_resident_for_itself() -> None:
 
 def test_a_level_serves_less_the_more_data_exceed_it() -> None:
     held = held_share(np.array([0.0, 1.0, 1.25, 1.5, 2.0, 9.0]), 1.0)
-    assert held.tolist() == [1.0, 1.0, 0.75, 0.5, 0.0, 0.0]
+    assert held.tolist() == [1.0, 1.0, 0.5, 0.0, 0.0, 0.0]
 
 
 @given(capacity=st.floats(1e5, 1e9))

@@ -22,6 +22,7 @@ from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.plan.budget import apply_scenario
 from joulemap.plan.model_name import find_precisions
+from joulemap.plan.price import price_parameters
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.workload import choose_batches
@@ -123,8 +124,6 @@ def read_usage(usage: Usage, settings: Settings, usual: Pay = "rented") -> tuple
     A number of -1 selects the catalogue's assumption. Payment is the way to pay, the kind of seller and given prices.
     Raises UnknownNameError for an unknown region or unknown hardware.
     """
-    from joulemap.ask.price import price_parameters
-
     numbers = attrs.asdict(usage)
     region, seller = numbers.pop("region"), numbers.pop("seller")
     del numbers["pay"], numbers["prices"]

@@ -22,7 +22,6 @@ from joulemap.ask.candidate import (
 from joulemap.ask.engine import count_in
 from joulemap.ask.fact import Caveat, Entry, Facts, Quantity, Turn, Value
 from joulemap.ask.finding import Finding
-from joulemap.ask.price import price_parameters
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import opening_scope
 from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
@@ -32,6 +31,7 @@ from joulemap.domain.settings import Limits, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.generated.cost import BreakEven, CostOption, GridFootprint
 from joulemap.generated.recommend import Violation
+from joulemap.plan.price import price_parameters
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
 from joulemap.store.query import fetch

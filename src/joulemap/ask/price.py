@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from joulemap.ask.candidate import read_usage
-from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, VariedMetricName
 from joulemap.domain.offer import WAYS, describe_pay
 from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.generated.cost import CostOption
 from joulemap.physics.record.quantity import Quantity
-from joulemap.plan.selection import select_chip
+from joulemap.plan.price import price_parameters
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError
@@ -107,23 +106,6 @@ def _read_price(row: Mapping[str, Any], default_source: str) -> Price:
         raise ValueError(f"{hardware}: {error}") from error
 
 
-def price_parameters(prices: Iterable[Price]) -> tuple[dict[str, Sequence[Any]], dict[str, Sequence[Any]]]:
-    """Return prices as two sets of query parameters: prices in dollars with keys such as `l4:rented`, and their
-    sources.
-
-    If a chip has several prices for one way of paying, the last one applies. Raises UnknownNameError for unknown
-    hardware, UsageError for a class of hardware or a power mode.
-    """
-    given: dict[str, tuple[float, str]] = {}
-    for price in prices:
-        chip = find_chip(price.hardware)
-        for way, value in zip(WAYS, (price.usd_per_hour, price.purchase_usd), strict=True):
-            if value is not None:
-                given[f"{chip}:{way}"] = value, price.source
-    values, sources = ([one[index] for one in given.values()] for index in (0, 1))
-    return {"price_of": list(given), "price_usd": values}, {"price_source": sources}
-
-
 def find_prices(
     connection: Connection,
     run_ids: Iterable[int],
@@ -150,11 +132,3 @@ def find_prices(
             kinds.add(row.compared_kind)
     kind = next(iter(kinds)) if len(kinds) == 1 and pay != "both" else ""
     return ComparedPrices(of_run=by_run, paid=describe_pay(pay, kind or ""))
-
-
-def find_chip(name: str) -> str:
-    """Return the catalogue id of a chip that a price or an owned chip names; raises like `price_parameters`."""
-    if (ref := HardwareRef.read(name)).mode:
-        raise UsageError(f"{name}: a price covers all power modes of a chip: name {ref.label}")
-    ((entry, _),) = select_chip(name, Settings()).pairs
-    return entry.id

@@ -20,6 +20,7 @@ from joulemap.generated.model import Caveat
 from joulemap.generated.run import Fallback, Omitted
 from joulemap.physics.record.configuration import BOUNDARY, NO_HOST
 from joulemap.physics.record.weight import label_precision
+from joulemap.plan.price import find_chip
 from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.selection import Selection
 from joulemap.plan.source import Source
@@ -91,8 +92,6 @@ class Scope:
 
     def sell(self, prices: Iterable[Price]) -> Scope:
         """Return the scope in which hardware with a price of the question can be had."""
-        from joulemap.ask.price import find_chip
-
         return attrs.evolve(self, priced=frozenset(find_chip(one.hardware) for one in prices))
 
     def read(self) -> None:

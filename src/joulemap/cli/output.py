@@ -165,7 +165,7 @@ class OutputOptions(DatabaseOptions):
     )
     wide: bool = advanced(False, "Show every column, even beyond the terminal's width.")
     notes: bool = advanced(False, "Show definitions, assumptions and omissions too.")
-    details: bool = option(False, "Show every table of the answer, with every row unless --limit is given.")
+    details: bool = option(False, "Show every table of the answer, with all rows.")
     show_sql: bool = advanced(False, "Print the queries behind the answer to stderr.")
 
     @property

@@ -77,11 +77,16 @@ def tell_left_out(scope: Scope) -> tuple[Text, ...]:
     return (Text(line),) if line else ()
 
 
-def add_lost(scope: Scope, line: str) -> str:
-    """Return a first line with the named chips of which no run has a result, and why if that is one short reason."""
+def list_lost(scope: Scope) -> dict[str, str]:
+    """Return named chip -> reason for which no run of it has a result; none if no run has one."""
     ran = {scope.outlines[one].hardware for one in scope.evaluated_ids}
     lost = {chip: one.reason for one in scope.refusals_by_reason for chip in one.hardware if chip not in ran}
-    if not scope.settings.hardware or not lost or not ran or not line:
+    return lost if scope.settings.hardware and ran else {}
+
+
+def add_lost(line: str, lost: Mapping[str, str]) -> str:
+    """Return a first line with the named chips that run nothing, and why if that is one short reason."""
+    if not lost or not line:
         return line
     head, (name, reason) = line.removesuffix("."), next(iter(lost.items()))
     told = [f"{head}; {reason}"] if len(lost) == 1 and name in reason else []
@@ -122,7 +127,7 @@ def compose(
     `words` are further texts for machine formats. `beside` is text after the boundary on an additional part of the
     values, such as ` plus host`.
     """
-    scope, headline = answer.scope, add_lost(answer.scope, headline)
+    scope, headline = answer.scope, add_lost(headline, list_lost(answer.scope))
     is_held = any(map(is_module_name, scope.models))
     written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
     named = [scope.spell(one) for one in scope.hardware] if scope.settings.hardware else []

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from joulemap.ask import Choice, Facts, Term
+from joulemap.ask import Choice, Facts, Refusal, Term
 from joulemap.domain import MetricName
 from joulemap.show import describe_trust, name_run
 from joulemap.show.choice import describe_answer
+from joulemap.show.page import add_lost
 from joulemap.show.present.cell import show_signed
 from joulemap.show.term import describe_difference, describe_gap, describe_ranges
 from joulemap.system import FJ_PER_J, JoulemapError, UsageError
@@ -38,6 +39,7 @@ def compare(state: State) -> Answer:
     if not contest.runs:
         return {**answer, "line": show.NO_CHIP, "blocks": []}
     facts = find_facts(contest)
+    lost = {chip: one.reason for one in facts.of(Refusal) for chip in one.hardware}
     by_energy = order_rows(contest, tuple(contest.runs))
     names = {row: name_run(run) for row, run in contest.runs.items()}
     chances = contest.find_front() if len(names) > 1 else {}
@@ -47,7 +49,7 @@ def compare(state: State) -> Answer:
     ]
     return {
         **answer,
-        "line": describe_answer(facts),
+        "line": add_lost(describe_answer(facts), lost),
         "why": describe_gap(facts),
         "trust": describe_trust(facts),
         "links_text": show.WHY,

@@ -25,12 +25,12 @@ from joulemap.ask import (
     represent,
     weigh_findings,
 )
-from joulemap.ask.price import find_chip
 from joulemap.catalog import load_models
 from joulemap.domain import DEPLOYED, TIE_RATIO, USAGE, Settings, Table, Usage, find_model_name, make_table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.physics import TOLD_APART
 from joulemap.plan import Source
+from joulemap.plan.price import find_chip
 from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.wing.fleet.capacity.mixture import SAVED, mix
 from joulemap.wing.fleet.capacity.rank import OBJECTIVES, Terms, list_queues
