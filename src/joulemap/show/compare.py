@@ -8,10 +8,12 @@ from typing import Any, Final
 import attrs
 
 from joulemap.ask.compare import CompareAnswer
+from joulemap.ask.decision import decide
+from joulemap.ask.fact import Choice
 from joulemap.ask.scope import Scope
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC
-from joulemap.domain.table import Column
+from joulemap.domain.table import Column, first_of_each
 from joulemap.generated.compare import Comparison
 from joulemap.physics.record.weight import spell_precision
 from joulemap.show.choice import describe_answer
@@ -80,14 +82,16 @@ def choose(answer: CompareAnswer, *, limit: int, repeated: Sequence[str] = (), *
 
 
 def choose_steps(answer: CompareAnswer) -> dict[str, Any]:
-    """Return the steps with the values of their slots: on the best chip, and on it and the next one."""
+    """Return the steps with the values of their slots: on the best chip, and on the pair of the decision."""
     (best, *others), metric, spell = answer.answered, answer.metric, answer.scope.spell
     steps = STEPS_OF_VARIANT if answer.varying else STEPS_OF_PAIR if others else STEPS_OF_ONE
     winner = rival = ""
     is_close = False
     if others:
-        goal = answer.available[0]
-        winner, rival = goal.hardware, next(iter(goal.rivals), goal.runner_up or others[0].hardware)
+        goal, names = answer.available[0], {row.run_id: row.hardware for row in answer.answered}
+        choices = list(first_of_each(answer.facts.of(Choice), lambda one: one.metric).values())
+        winner, *rivals = [names[run] for run in decide(choices).runs] if choices else [goal.hardware]
+        rival = next((one for one in rivals if one != winner), goal.runner_up or others[0].hardware)
         is_close = bool(goal.rivals) and metric != "memory" and answer.scope.can_flip(rival, winner)
     return {
         "steps": steps,
