@@ -55,14 +55,16 @@ def test_choices_are_the_order_of_the_rows(
     for one in answer.facts.of(Choice):
         if not answer.facts.runs[one.runs[0]].is_available or len(one.runs) < 2:
             continue
-        column = {"latency": "latency_s", "energy": "energy_j"}.get(one.metric, "energy_per_inference_j")
+        columns = {"latency": "latency_s", "energy": "energy_j", "throughput": "throughput_per_s"}
+        column = columns.get(one.metric, "energy_per_inference_j")
         among = [row for row in rows.values() if answer.facts.runs[row.run_id].is_available]
-        ranked = sorted(among, key=lambda row: getattr(row, column))
+        ranked = sorted(among, key=lambda row: getattr(row, column), reverse=one.metric == "throughput")
         assert one.runs[0] == ranked[0].run_id
         assert_close(one.value.value, getattr(ranked[0], column))
         rival = next((row for row in ranked if row.hardware != ranked[0].hardware), ranked[1])
         assert one.runs[1] in {rival.run_id, *firsts}  # a trade-off faces the best by another metric
-        assert_close(one.ratio, getattr(rows[one.runs[1]], column) / getattr(ranked[0], column))
+        ratio = getattr(rows[one.runs[1]], column) / getattr(ranked[0], column)
+        assert_close(one.ratio, 1.0 / ratio if one.metric == "throughput" else ratio)
     entries = {one.runs[0]: one.values for one in answer.facts.of(Entry)}
     assert entries.keys() == rows.keys()
     for run_id, row in rows.items():

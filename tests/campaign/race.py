@@ -169,7 +169,7 @@ def _ask(workspace: Workspace, random: Random, count: int, told: str) -> list[st
 
     def count_runs() -> bool:
         ((count,),) = workspace.sql("SELECT count(*) AS n FROM runs WHERE model = 'resnet18'").rows
-        return bool(count == 4)
+        return bool(count == 5)
 
     def compare_new() -> bool:
         rows = workspace.compare(random.choice(MODELS[:2]), batch=random.randint(2, 40), hardware=("l4", "h100_sxm5"))

@@ -170,6 +170,7 @@ def test_a_pointer_is_a_command_that_runs(older: str, joulemap: Run, database: P
     [
         ("analyze_cpu_energy.py --list-cpus", "hardware list --architecture cpu"),
         ("analyze_kpu_energy.py --model mlp", "analyze mlp kpu"),
+        ("analyze_dpu_energy.py --model mlp", "analyze mlp dpu --precision int8"),
         ("analyze_cpu_energy.py --model mlp --cpu epyc_9654", "analyze mlp epyc_9654"),
         ("analyze_batch.py --model mlp", "sweep mlp"),
         ("profile_graph.py --model mlp", "model show mlp"),

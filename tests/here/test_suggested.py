@@ -251,7 +251,7 @@ def record_mac(chip: str, memory_gib: int, cores: str, gpu_cores: int) -> dict[s
 @pytest.mark.sample(3)
 @pytest.mark.parametrize(("recording", "usable"), [
     (record_mac("Apple M1", 8, "8:4:4", 7), {"gpu": 8 * GIB - 3e9, "cpu": 8 * GIB - 3e9}),  # below 2/3 of 8 GiB
-    (record_mac("Apple M3 Pro", 18, "11:5:6", 14), {"gpu": 18 * GIB * 0.66667, "cpu": 18 * GIB - 4e9}),
+    (record_mac("Apple M3 Pro", 18, "11:5:6", 14), {"gpu": 18 * GIB * 0.74, "cpu": 18 * GIB - 4e9}),
     (record_mac("Apple M3 Max", 64, "16:12:4", 40), {"gpu": 64 * GIB * 0.75, "cpu": 64 * GIB - 4e9}),
     (load_recording(MACHINES / "old_laptop.json"), {"cpu": 8048112 * 1024 - 2e9}),
     (load_recording(MACHINES / "raspberry_pi_5.json"), {"cpu": 8e9 - 1e9}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -123,7 +124,7 @@ def test_a_box_is_compared_and_its_sums_are_those_of_its_placement(own_database:
     rows = {row.hardware: row for row in answer.rows}
     assert rows[PI].placement == "alone hailo"
     assert rows["hailo_8"].placement == ""
-    assert_close(rows[PI].latency_s, rows["hailo_8"].latency_s)
+    assert (rows[PI].latency_s or 0.0) > (rows["hailo_8"].latency_s or math.inf)  # a Pi 5 has one lane of the four
     assert_close(rows[PI].throughput_per_s, rows["hailo_8"].throughput_per_s)
     placed = at.place("resnet18", PI, settings=attrs.evolve(settings, batch=(1,)), goal="throughput").best
     assert rows[f"{PI}@throughput"].placement == f"{placed.form} {placed.placement}"

@@ -188,7 +188,8 @@ def _scale(
 
 def link_actions(links: Sequence[Link]) -> Iterator[EnergyAction]:
     """Yield the energy per byte of the fastest link to other devices, or to the host if there is no such link."""
-    for link in sorted(links, key=lambda link: (link.connects != "device", -link.bandwidth.value))[:1]:
+    own = (link for link in links if link.connects != "guest")  # a guest counts what crosses a port of its host
+    for link in sorted(own, key=lambda link: (link.connects != "device", -link.bandwidth.value))[:1]:
         yield price_by(
             link.energy,
             LINK_ACTION,
