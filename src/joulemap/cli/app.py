@@ -62,6 +62,9 @@ EXIT_CODES: Final = (
 )
 """Exit codes with their meanings."""
 
+NARROW: Final = frozenset({"dpu"})
+"""Classes whose default chip lacks fp32, the default precision."""
+
 MOST_MESSAGE: Final = 2_000
 """Maximum characters of an error message; a quoted input can be far longer."""
 
@@ -232,18 +235,11 @@ def _find_pointer(unknown: str, arguments: Sequence[str]) -> str:
         )
     elif not names:
         chips = chips or example
-    if target == "analyze" and "--precision" not in options and not _runs_fp32(chips):
-        options = ["--precision", "int8", *options]
+    if not NARROW.isdisjoint(chips) and "--precision" not in options:
+        from joulemap.domain.architecture import COMMON_PRECISION
+
+        options = ["--precision", COMMON_PRECISION, *options]
     return shlex.join(("joulemap", *target.split(), *(names or [model]), *chips, *options))
-
-
-def _runs_fp32(chips: Sequence[str]) -> bool:
-    """Return whether the default chips of these classes compute at fp32; True for other names."""
-    from joulemap.domain.architecture import CLASS_HARDWARE
-    from joulemap.plan.catalogue import known_hardware
-
-    known = known_hardware()
-    return all("fp32" in known[CLASS_HARDWARE[one]].precisions for one in chips if one in CLASS_HARDWARE)
 
 
 def _suggest_compare(arguments: Sequence[str]) -> str:
