@@ -710,7 +710,7 @@ def test_price_energy_and_power_include_a_host_together(made_up: Connection) -> 
     ("needs_host", "host_usd", "given", "total_usd"),
     [
         ("PCIe slot", 300.0, {}, 400.0),
-        ("PCIe slot", None, {}, 125.0),  # its price is not known: the assumed share
+        ("PCIe slot", None, {}, None),  # nobody knows its price
         ("PCIe slot", 300.0, {"price_of": ["pc:bought"], "price_usd": [50.0]}, 150.0),
         ("PCIe slot", 300.0, {"host_share": 0.5}, 150.0),
         ("module pc", 300.0, {}, 125.0),  # a part costs what its module does
@@ -718,7 +718,7 @@ def test_price_energy_and_power_include_a_host_together(made_up: Connection) -> 
     ],
 )
 def test_a_host_that_is_named_costs_its_own_price(
-    needs_host: str, host_usd: float | None, given: dict[str, Any], total_usd: float, made_up: Connection
+    needs_host: str, host_usd: float | None, given: dict[str, Any], total_usd: float | None, made_up: Connection
 ) -> None:
     card = MadeUp(hardware="card", host_share=None, purchase_usd=100.0)
     ids = fill(made_up, [card, MadeUp(hardware="pc", purchase_usd=host_usd)])[:1]
@@ -726,8 +726,9 @@ def test_a_host_that_is_named_costs_its_own_price(
     made_up.execute("UPDATE internal.hardware_version SET host = 'pc' WHERE hardware = 'card'")
     list_in_catalogue(made_up)
     (row,) = ask(made_up, "cost.million", run_ids=ids, pay="bought", **given)
-    if host_usd is None and "host_share" not in given and row["host_share_ratio"] is None:
-        return  # the price of a named host that nobody knows is unknown
+    if total_usd is None:  # nobody knows what the named host costs
+        assert row["host_share_ratio"] is None
+        return
     assert_close(row["price"] * (1.0 + row["host_share_ratio"]), total_usd)
     if "price_of" not in given:  # recommend takes no prices
         (chosen,) = ask(made_up, "recommend.configuration", run_ids=ids, **given)
