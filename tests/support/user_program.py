@@ -13,9 +13,9 @@ from joulemap.catalog import Quantity
 
 
 def cheapest(path: str, model: str) -> tuple[str, float]:
-    """Return the hardware with the lowest energy and that energy in joules."""
+    """Return the built hardware with the lowest energy and that energy in joules."""
     answer: records.CompareAnswer = joulemap.Workspace(path).compare(model)
-    rows: list[records.Comparison] = [row for row in answer.rows if row.status == "ok"]
+    rows: list[records.Comparison] = [row for row in answer.rows if row.status == "ok" and not row.is_projection]
     best = rows[0]
     assert best.energy_j is not None
     return best.hardware, best.energy_j
