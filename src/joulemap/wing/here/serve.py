@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import attrs
 
 from joulemap.domain import SERVED, Settings, find_unknown
-from joulemap.plan.target import AtLink
+from joulemap.plan import AtLink
 from joulemap.system import JoulemapError, UnsupportedError, frozen
 from joulemap.wing.here.generated.row import DeviceRow, ServedHere
 from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, MatchedChips

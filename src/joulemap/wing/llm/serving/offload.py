@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, Self
 import attrs
 import numpy as np
 
-from joulemap.catalog.link import make_port
+from joulemap.catalog import make_port
 from joulemap.physics import PRECISION_BYTES, Floats, Hardware, carried_precision
 from joulemap.system import frozen
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
