@@ -21,17 +21,6 @@ EXEMPT: Final = (
         for chip in ("trainium*", "inferentia*", "luxonis*")
         for law in ("batch is not faster", "batch is not cheaper", "size is not faster", "size is not cheaper")
     ),
-    *(
-        Exempt(
-            law=law,
-            chip=chip,
-            most=2.0,
-            why="more threads fork and join in a higher tree: 10 us on 60 cores, about 4.5 us on 4 to 10",
-            source="catalog/data/architecture/cpu.toml, region_cost",
-        )
-        for chip in ("core_*", "xeon_*", "ryzen_*", "epyc_*")
-        for law in ("units", "better chip")
-    ),
     Exempt(
         law="batch is not cheaper",
         chip="ax*",
