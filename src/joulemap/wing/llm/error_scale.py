@@ -89,11 +89,10 @@ nine times as long as predicted.
 EXPERTS_AWAY: Final = 0.85
 """Additional half-width of times and energies of a model whose routed experts are partly on the processor.
 
-Source: assumed; with it, ranges reach the factor of 2.5 by which the slowest known of such runs was below its
-prediction, the fastest 1.4. No run states its division and its memory: of llmfit's users (commit 3f44fd3), an RTX 2080
-with a Core i9-10900X decoded Qwen3 30B A3B, gpt-oss-20b and DeepSeek V2 Lite at 1 / 1.4, 1 / 1.2 and 1 / 1.7 of the
-rate of the fastest division, which is within 11 % of the rate with all experts on the processor, and an RTX 5070
-gpt-oss-20b at 1 / 1.4. Five dense models of the same machines that are divided by layers are within 0.83 to 1.19.
+Source: assumed; with it, ranges reach the factor of 2.5 by which the slowest of known runs was below its prediction
+(the fastest 1.4). None states its division and its memory: for llmfit's users (commit 3f44fd3), the fastest division is
+1.2 to 1.7 times too fast on an RTX 2080 (three models) and 1.4 times on an RTX 5070; all experts on the processor would
+be within 11 % on the former. Six dense models that are divided by layers are within 0.84 to 1.21.
 """
 
 AT_ONCE: Final = 2.1
