@@ -814,6 +814,8 @@ CREATE TABLE internal.serving_measurement (
     pipeline_parallel INTEGER CHECK (pipeline_parallel > 0),
     expert_parallel INTEGER CHECK (expert_parallel > 0),
     data_parallel INTEGER CHECK (data_parallel > 0),
+    other_hardware VARCHAR NOT NULL,
+    layer_split VARCHAR NOT NULL,
     weight_precision VARCHAR NOT NULL,
     activation_precision VARCHAR NOT NULL,
     cache_precision VARCHAR NOT NULL,
@@ -857,6 +859,8 @@ COMMENT ON COLUMN internal.serving_measurement.tensor_parallel IS 'Devices that 
 COMMENT ON COLUMN internal.serving_measurement.pipeline_parallel IS 'Pipeline stages; null if not stated';
 COMMENT ON COLUMN internal.serving_measurement.expert_parallel IS 'Devices that share the experts; null if not stated';
 COMMENT ON COLUMN internal.serving_measurement.data_parallel IS 'Replicas that share the requests; null if not stated';
+COMMENT ON COLUMN internal.serving_measurement.other_hardware IS 'Other chips that hold a part of the model, joined by +, a processor last; empty for none';
+COMMENT ON COLUMN internal.serving_measurement.layer_split IS 'Layers on the hardware and on each other chip, as 20/12; experts 36/23 if the last one has the experts alone, of 23 layers';
 COMMENT ON COLUMN internal.serving_measurement.weight_precision IS 'Stated weight format';
 COMMENT ON COLUMN internal.serving_measurement.activation_precision IS 'Stated precision of activations; empty if equal to that of the weights or not stated';
 COMMENT ON COLUMN internal.serving_measurement.cache_precision IS 'Stated precision of the KV cache; empty if equal to that of the activations or not stated';

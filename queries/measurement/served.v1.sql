@@ -18,6 +18,8 @@ tensor_parallel = { type = "INTEGER", null = true, meaning = "devices that share
 pipeline_parallel = { type = "INTEGER", null = true, meaning = "pipeline stages" }
 expert_parallel = { type = "INTEGER", null = true, meaning = "devices that share the experts" }
 data_parallel = { type = "INTEGER", null = true, meaning = "replicas that share the requests" }
+other_hardware = { type = "VARCHAR", meaning = "other chips that hold a part of the model, joined by +, a processor last; empty for none" }
+layer_split = { type = "VARCHAR", meaning = "layers on the hardware and on each other chip, as 20/12; experts 36/23 if the last has the experts alone, of 23 layers" }
 weight_precision = { type = "VARCHAR", meaning = "weight precision as stated; empty where not stated" }
 activation_precision = { type = "VARCHAR", meaning = "activation precision as stated; empty where not stated" }
 cache_precision = { type = "VARCHAR", meaning = "cache precision as stated; empty where not stated" }
@@ -47,7 +49,7 @@ seen = { heading = "used to fit" }
 */
 SELECT
     serving_measurement_id, source, hardware, model, scope, engine, engine_version, date, commit, device_count,
-    tensor_parallel, pipeline_parallel, expert_parallel, data_parallel, weight_precision, activation_precision,
+    tensor_parallel, pipeline_parallel, expert_parallel, data_parallel, other_hardware, layer_split, weight_precision, activation_precision,
     cache_precision, prompt_tokens, output_tokens, batch, time_to_first_token_s, inter_token_latency_s,
     request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j,
     power_w, power_boundary, idle_power_w, speculative, cached_tokens, uses_cache, context_tokens, file_bytes, burst_fraction, statistic,

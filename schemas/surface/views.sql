@@ -1560,6 +1560,8 @@ SELECT
     pipeline_parallel,
     expert_parallel,
     data_parallel,
+    other_hardware,
+    layer_split,
     weight_precision,
     activation_precision,
     cache_precision,
@@ -1606,6 +1608,8 @@ COMMENT ON COLUMN serving_measurements.model IS 'Name of the model in the source
 COMMENT ON COLUMN serving_measurements.batch IS 'Sequences per call, or the mean number of requests in flight';
 COMMENT ON COLUMN serving_measurements.scope IS '{each scope}';
 COMMENT ON COLUMN serving_measurements.device_count IS 'Devices in use; null where not stated';
+COMMENT ON COLUMN serving_measurements.other_hardware IS 'Other chips that hold a part of the model, joined by +, a processor last; empty for none';
+COMMENT ON COLUMN serving_measurements.layer_split IS 'Layers on the hardware and on each other chip, as 20/12; experts 36/23 if the last one has the experts alone, of 23 layers';
 COMMENT ON COLUMN serving_measurements.weight_precision IS 'Precision of the weights as stated';
 COMMENT ON COLUMN serving_measurements.activation_precision IS 'Precision of activations as stated; empty where not stated or that of the weights';
 COMMENT ON COLUMN serving_measurements.cache_precision IS 'Precision of keys and values as stated; empty where not stated or that of the activations';

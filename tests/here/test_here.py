@@ -56,6 +56,24 @@ def test_a_model_larger_than_the_card_is_divided_with_the_processor(tmp_path: Pa
     assert refused == {place for place, row in enumerate(answer.served, 1) if row.reason}
     layers = divided.fits.split()[0]
     assert any(f"-ngl {layers} " in check for check in answer.checks)
+    assert all(check.endswith("--hardware rtx_3060_laptop_gpu --host core_i7_12700h") for check in answer.checks)
+
+
+def test_a_stated_link_carries_the_weights_of_prompts(tmp_path: Path) -> None:
+    workspace, place = Workspace(tmp_path / "here.duckdb"), MACHINES / "gaming_pc.json"
+    asked = Asked(weights="q4_k_m")
+
+    def wait(link: str) -> float:
+        answer = workspace.here("llama-3.1-70b", recorded=place, asked=asked, link=link)
+        (divided,) = [row for row in answer.served if " + " in row.label]
+        return divided.first_token_s or 0.0
+
+    own, wide, narrow, narrowest = map(wait, ("", "pcie4x16", "pcie3x4", "pcie3x1"))
+    assert_close(own, wide, rel=1e-3)
+    assert wide < narrow < narrowest
+    for link, name in (("usb3", "gaming_pc"), ("pcie9x4", "gaming_pc"), ("pcie3x4", "macbook_m4")):
+        with pytest.raises(UsageError, match="--link"):
+            workspace.here("resnet18", recorded=MACHINES / f"{name}.json", link=link)
 
 
 @pytest.mark.slow

@@ -22,14 +22,6 @@ EXEMPT: Final = (
         for law in ("batch is not faster", "batch is not cheaper", "size is not faster", "size is not cheaper")
     ),
     Exempt(
-        law="better chip",
-        chip="core_*",
-        most=2.3,
-        why="some Intel processors have an own number for the start of threads, their siblings that of the class",
-        source="catalog/data/family/intel_cpu.toml, region_cost",
-        is_fault=True,
-    ),
-    Exempt(
         law="batch is not cheaper",
         chip="ax*",
         most=1.15,
@@ -49,25 +41,6 @@ EXEMPT: Final = (
             ("kpu_*", "physics/power.py: static power of all units"),
         )
         for law in ("units", "better chip")
-    ),
-    *(
-        Exempt(
-            law="a loop is not faster",
-            chip=chip,
-            most=3.5,
-            why="in fp64, the GEMM of all steps pads its rows to a tile of 128",
-            source="physics/architecture/gpu/kernel_class.py, FEW_ROWS",
-            is_fault=True,
-        )
-        for chip in ("gtx_*", "quadro_*", "mx*")
-    ),
-    Exempt(
-        law="batch grows",
-        chip="gtx_*",
-        most=1.3,
-        why="in fp64, a product of more than four rows pads them to a tile of 128",
-        source="physics/architecture/gpu/kernel_class.py, FEW_ROWS",
-        is_fault=True,
     ),
     *(
         Exempt(

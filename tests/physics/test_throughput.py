@@ -243,13 +243,13 @@ def test_published_rates_of_streams(model: str, precision: str, per_s: float) ->
     assert 0.75 <= found / per_s <= 1.35  # the fastest of three batch sizes, where OpenVINO ran one
 
 
-@pytest.mark.parametrize(("units", "depth"), [(1.0, 1 / 4), (3.0, 2 / 4), (15.0, 1.0)])
-def test_the_threads_of_a_stream_alone_fork_and_join(units: float, depth: float) -> None:
-    """A tree over n threads has log2(1 + n) levels: 4 for all 15 cores, 2 for three."""
-    coefficients = {**cpu().coefficients, "region_cost": number(8e-6, "s")}
-    plain = vary(cpu(), unit_count=number(15.0), coefficients=coefficients)
-    share = find_share(vary(plain, geometry={**plain.geometry, "stream_units": number(units)}))
-    assert_close(share.coefficient("region_cost"), 8e-6 * depth)
+@pytest.mark.parametrize(("units", "levels"), [(1.0, 1.0), (3.0, 2.0), (15.0, 4.0)])
+def test_threads_fork_and_join_in_a_tree(units: float, levels: float) -> None:
+    """A tree over n threads has log2(1 + n) levels, unless the fixed time of a kernel is the same on any number."""
+    flat = vary(cpu(), unit_count=number(units))
+    tree = vary(flat, geometry={name: one for name, one in flat.geometry.items() if name != "flat_regions"})
+    once, deep = (float(run(one, "fp32", convolution(), "engine").subgraphs.launch_s.sum()) for one in (flat, tree))
+    assert_close(deep, once * levels)
 
 
 @pytest.mark.sample(2)

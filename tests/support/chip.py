@@ -139,6 +139,7 @@ def cpu(**geometry: float) -> Hardware:
         ),
         geometry={
             "simd_width": 256.0,
+            "flat_regions": 1.0,
             "fma_pipe_count": 1.0,
             "matrix_tile": 8192.0,
             "matrix_macs_per_instruction_bf16": 4096.0,

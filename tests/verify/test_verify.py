@@ -37,7 +37,7 @@ from served_case import predict_row
 
 DATA = Path(__file__).parents[1] / "data" / "verify"
 
-NOTHING: dict[str, Any] = dict.fromkeys(("model", "hardware", "precision", "runtime", "engine"), "")
+NOTHING: dict[str, Any] = dict.fromkeys(("model", "hardware", "host", "precision", "runtime", "engine"), "")
 NOTHING |= dict.fromkeys(("batch", "devices", "replicas", "passes", "prompt", "output"))
 
 SAMPLES: dict[str, dict[str, Any]] = tomllib.loads((DATA.parent / "verify_case.toml").read_text(encoding="utf-8"))
@@ -734,22 +734,63 @@ def test_llama_bench_says_which_backend_ran(tmp_path: Path, backend: str, engine
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ('"n_gpu_layers": -1', '"n_gpu_layers": 20'),  # of 28
-        ('"n_depth": 0', '"n_cpu_moe": 12'),
         ('"n_depth": 0', '"no_kv_offload": true'),
-        ('"n_depth": 0', '"tensor_buft_overrides": "exps=CPU"'),
+        ('"n_depth": 0', '"tensor_buft_overrides": "blk.1.attn=CPU"'),
+        ('RTX 4080"', 'RTX 4080, NVIDIA GeForce RTX 3090", "split_mode": "row"'),
+        ('"n_gpu_layers": -1', '"n_gpu_layers": 20, "cpu_info": "NVIDIA GeForce RTX 4080"'),
         ('"avg_ts": 7100.002165', '"avg_ts": 0.0'),
         ('"avg_ts": 7100.002165', '"avg_ts": NaN'),
     ],
 )
-def test_a_run_that_one_chip_cannot_stand_for_is_left_out(tmp_path: Path, old: str, new: str) -> None:
-    """A model divided between a GPU and the processor is as slow as host memory; one GPU's prediction is not of it."""
+def test_a_run_whose_division_is_not_predicted_is_left_out(tmp_path: Path, old: str, new: str) -> None:
     first, *others = (DATA / "llama_bench.json").read_text(encoding="utf-8").split("},")
     (tmp_path / "bench.json").write_text("},".join((first.replace(old, new), *others)))
     read = read_file(tmp_path / "bench.json", {**NOTHING, "hardware": "rtx_4090"})
     whole = read_file(DATA / "llama_bench.json", {**NOTHING, "hardware": "rtx_4090"})
     assert [one.row.scope for one in read if isinstance(one.row, ServingRow)] == ["decode_step"]
     assert (count_left_out(read[0])[0], len(whole), count_left_out(whole[0])[0]) == (1, 2, 0)
+
+
+TWO: Final = "NVIDIA GeForce RTX 5090, NVIDIA GeForce RTX 3090"
+
+
+@pytest.mark.parametrize(
+    ("stated", "hardware", "others", "split"),
+    [
+        ({"n_cpu_moe": 23}, "rtx_4080", "ryzen_7_7800x3d", "experts 36/23"),
+        ({"n_cpu_moe": 99}, "rtx_4080", "ryzen_7_7800x3d", "experts 36/36"),
+        ({"tensor_buft_overrides": r"\.ffn_.*_exps\.=CPU"}, "rtx_4080", "ryzen_7_7800x3d", "experts 36/36"),
+        ({"tensor_buft_overrides": "exps=CPU"}, "rtx_4080", "ryzen_7_7800x3d", "experts 36/36"),
+        ({"n_gpu_layers": 20}, "rtx_4080", "ryzen_7_7800x3d", "20/16"),
+        ({"gpu_info": TWO}, "rtx_5090", "rtx_3090", "21/15"),
+        ({"gpu_info": TWO, "tensor_split": "1.00/2.00"}, "rtx_5090", "rtx_3090", "12/24"),
+        ({"gpu_info": TWO, "tensor_split": "0.00/36.00"}, "rtx_3090", "", ""),
+        ({"gpu_info": TWO, "tensor_split": "26.00/10.00", "n_cpu_moe": 4}, "rtx_5090", "rtx_3090+ryzen_7_7800x3d",
+         "experts 26/10/4"),
+        ({"gpu_info": TWO, "split_mode": "none", "main_gpu": 1}, "rtx_3090", "", ""),
+        ({"gpu_info": TWO, "devices": "CUDA1"}, "rtx_3090", "", ""),
+        ({"gpu_info": TWO, "n_gpu_layers": 18, "tensor_split": "1.00/1.00"}, "rtx_5090", "rtx_3090+ryzen_7_7800x3d",
+         "9/9/18"),
+        ({"n_gpu_layers": 0}, "ryzen_7_7800x3d", "", ""),
+    ],
+)  # fmt: skip
+def test_the_division_of_a_model_by_llama_bench_is_read(
+    tmp_path: Path, stated: dict[str, Any], hardware: str, others: str, split: str
+) -> None:
+    run = {**json.loads((DATA / "llama_bench.json").read_text(encoding="utf-8"))[0], **stated}
+    (tmp_path / "bench.json").write_text(json.dumps([run]))
+    (one,) = read_file(tmp_path / "bench.json", {**NOTHING, "model": "gpt-oss-120b"})
+    assert isinstance(one.row, ServingRow)
+    assert (one.row.hardware, one.row.other_hardware, one.row.layer_split) == (hardware, others, split)
+
+
+def test_the_processor_that_holds_a_part_of_a_model_must_be_known(tmp_path: Path) -> None:
+    run = json.loads((DATA / "llama_bench.json").read_text(encoding="utf-8"))[0]
+    (tmp_path / "bench.json").write_text(json.dumps([{**run, "cpu_info": "", "n_gpu_layers": 20}]))
+    with pytest.raises(UsageError, match="--host"):
+        read_file(tmp_path / "bench.json", NOTHING)
+    (one,) = read_file(tmp_path / "bench.json", {**NOTHING, "host": "ryzen_9_5950x"})
+    assert isinstance(one.row, ServingRow) and one.row.other_hardware == "ryzen_9_5950x"
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@
 
 A stream has its share of the chip-wide caches and scratchpads, and of the bandwidth of all levels; with
 `shared_weights` it sees their whole capacity. It does not wait for other streams, and has the whole memory bandwidth
-while others compute. Threads of a CPU fork and join in a tree, so a kernel's `region_cost` in a stream is
-log2(1 + stream_units) / log2(1 + U) of that on all cores. The latency of a run is that of a batch on all units.
+while others compute. Threads of a CPU fork and join in a tree, which is lower in a stream. The latency of a run is that
+of a batch on all units.
 
 Transfers of a model's inputs and outputs over the link to the host (USB, PCIe) depend on the chip:
 
@@ -118,9 +118,9 @@ def count_streams(hardware: Hardware, runtime: Runtime) -> Floats | float:
 
 
 def find_share(hardware: Hardware) -> Hardware:
-    """Return the hardware that one stream sees: its part of the chip, whose threads alone fork and join in a tree."""
+    """Return the hardware that one stream sees: its part of the chip."""
     units, whole = hardware.geometry[STREAM_UNITS].value, np.rint(hardware.unit_count.value)
-    part, depth = units / whole, np.log2(1.0 + units) / np.log2(1.0 + whole)
+    part = units / whole
     is_shared = SHARED in hardware.geometry
 
     def cut(quantity: Quantity) -> Quantity:
@@ -143,10 +143,6 @@ def find_share(hardware: Hardware) -> Hardware:
         },
         geometry={
             name: cut(one) if name in {VECTOR_UNITS, ALL_UNITS} else one for name, one in hardware.geometry.items()
-        },
-        coefficients={
-            name: vary(one, value=one.value * depth) if name == "region_cost" else one
-            for name, one in hardware.coefficients.items()
         },
     )
 

@@ -40,11 +40,13 @@ UNNAMED: Final = ("benchmark_app", "trtexec")
 """
 
 
-def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere | None, system: str) -> Iterator[str]:
+def list_served_checks(
+    model: str, device: Device, host: Device, asked: Asked, row: ServedHere | None, system: str
+) -> Iterator[str]:
     """Yield shell commands that measure a language model on a chip and pass the output to `joulemap verify`.
 
-    Commands for a row of several chips do not call `verify`, which compares with one chip. Decode, which the answer is
-    about, comes before prefill.
+    `host` is the processor, which may hold a part of the model. Decode, which the answer is about, comes before
+    prefill.
     """
     from joulemap.wing.llm.serve import find_gguf
 
@@ -62,10 +64,12 @@ def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere
     more = f" --n-cpu-moe {int(routed[2]) - int(routed[1])}" if routed else ""
     more += f" {row.options}" if row is not None and row.options else ""
     for check in reversed([*list_checks(_find_entry(device), run)]):
-        if row is not None and row.label != device.label:
-            yield check.command + more  # `verify` compares with one chip
-        else:
+        if row is None or not row.cards:
             yield from _compare(check.command + more, device, system)
+        elif isinstance(host.hardware, str):
+            yield from _compare(check.command + more, device, system, f"--host {_name_bare(host.hardware)}")
+        else:
+            yield check.command + more  # a processor outside the catalogue is described as a chip alone
 
 
 def list_run_checks(row: RunHere, device: Device, system: str, inputs: Sequence[str] = ()) -> Iterator[str]:
@@ -103,9 +107,14 @@ def _compare(command: str, device: Device, system: str, facts: str | None = None
     state what the tool's output omits.
     """
     if isinstance(device.hardware, str):
-        ref = HardwareRef.read(device.hardware)  # `verify` refuses a chip with changed constants
-        yield VERIFY(command=command, hardware=shlex.quote(str(HardwareRef(ref.id, "", ref.mode))), facts=facts)
+        yield VERIFY(command=command, hardware=_name_bare(device.hardware), facts=facts)
     elif system != "Linux":
         yield command
     else:
         yield VERIFY_OWN(command=command, hardware=device.label, facts=facts)
+
+
+def _name_bare(hardware: str) -> str:
+    """Return the name of a chip for a shell, without changed constants, which `verify` refuses."""
+    ref = HardwareRef.read(hardware)
+    return shlex.quote(str(HardwareRef(ref.id, "", ref.mode)))

@@ -59,6 +59,13 @@ def here(
         metavar="SHAPE",
         is_advanced=True,
     ),
+    link: str = option(
+        "",
+        "Link of dedicated chips to the host, e.g. pcie3x4.",
+        metavar="LINK",
+        shown="the widest that both ends have",
+        is_advanced=True,
+    ),
     tariff: float = option(
         0.30,
         "Household electricity price per kWh; other commands assume a commercial one (--electricity).",
@@ -94,6 +101,7 @@ def here(
         "asked": asked,
         "precision": precision,
         "inputs": tuple(inputs or ()),
+        "link": link.lower(),
         "probe": probe,
     }
     try:

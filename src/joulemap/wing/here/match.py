@@ -91,6 +91,8 @@ class Device:
     origin: str
     shares_memory: bool = False
     """True if the chip uses the machine's memory."""
+    has_link: bool = False
+    """True if a link to the host is described."""
 
 
 @frozen(kw_only=True)
@@ -410,6 +412,7 @@ def _adapt_entry(
             assumed="bandwidth" if shares and memory.is_unknown else None,
         ),
         shares_memory=shares,
+        has_link=any(one.connects == "host" for one in hardware.links),
     )
 
 

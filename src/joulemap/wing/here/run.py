@@ -29,11 +29,12 @@ def run_model(
 
     A chip that cannot run a model is a row with the reason. Raise as `compare` does in all other cases.
     """
-    groups: dict[str, list[Device]] = {}
+    groups: dict[tuple[str, str], list[Device]] = {}
     for device in chips.list_kind(GPU, NPU, CPU):
-        groups.setdefault(precision or _choose_precision(device), []).append(device)
+        link = settings.link if device.has_link else ""
+        groups.setdefault((precision or _choose_precision(device), link), []).append(device)
     asked = {
-        one: attrs.evolve(settings, hardware=list_chips(devices), precision=(name_precision(one),))
+        one: attrs.evolve(settings, hardware=list_chips(devices), precision=(name_precision(one[0]),), link=one[1])
         for one, devices in groups.items()
     }
     if len(models) > 1:  # one evaluation of all models is faster than one per model

@@ -6,18 +6,21 @@ All times and energies are those of `llm` and of its `offload`, with llama.cpp a
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
 
 from joulemap.domain import SERVED, Settings, find_unknown
+from joulemap.plan import AtLink
 from joulemap.system import JoulemapError, UnsupportedError, frozen
 from joulemap.wing.here.generated.row import DeviceRow, ServedHere
 from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, MatchedChips
 from joulemap.wing.here.show.word import JOINED, SEVERAL_LABEL, SPLIT, SPLIT_EXPERTS, SPLIT_LABEL
 from joulemap.wing.llm.serve import (
+    EXPERTS_AWAY,
     OK,
     READING_RATE,
     Case,
@@ -65,11 +68,6 @@ ENOUGH: Final = 0.5
 
 J_PER_KWH: Final = 3.6e6
 
-HOST_LINK: Final = ("pcie", "4", 16)
-"""(name, generation, lanes) of the host link of a GPU whose description has none. Source: assumed; slot of most boards
-since 2020.
-"""
-
 
 @frozen(kw_only=True)
 class Asked:
@@ -80,6 +78,8 @@ class Asked:
     weights: str = ""
     """Weight format; empty for the format of the model's files, or for `WEIGHTS` if the files have none."""
     usd_per_kwh: float = 0.3
+    link: str = ""
+    """Link of dedicated GPUs to their host, such as `pcie3x4`; empty for the one in their descriptions."""
 
     @property
     def serving(self) -> Serving:
@@ -378,7 +378,8 @@ def _split(
     asked: Asked,
 ) -> ServedHere | None:
     """Return the fastest split over cards and a last device, another card or the processor; None if none fits."""
-    way = _find_link(cards[0].target)
+    has_link = any(name_device(one) == cards[0].hardware and one.has_link for one in devices)
+    way = Way.of(AtLink(asked.link).apply(cards[0].target) if asked.link and has_link else cards[0].target)
     try:
         division = divide_between([case.target for case in cards], last.target, way, question)
     except JoulemapError:
@@ -394,6 +395,7 @@ def _split(
     label = JOINED.join(name if many == 1 else SEVERAL_LABEL(count=many, device=name) for name, many in named.items())
     other = _label(devices, last.hardware)
     both = [widths.get(name, (None, None)) for name in (*named, other)]
+    away = EXPERTS_AWAY if division.is_routed and best.layers < question.decoder.layer_count else 0.0
     layers = (SPLIT_EXPERTS if division.is_routed else SPLIT)(
         layers=best.layers, layer_count=question.decoder.layer_count
     )
@@ -406,10 +408,10 @@ def _split(
         first_token_s=best.first_token_s,
         first_token_half_width=None,
         tokens_per_s=best.tokens_per_s,
-        between_half_width=_widest(one for one, _ in both),
+        between_half_width=_widest((one for one, _ in both), away),
         power_w=best.output_token_j / best.between_s,
         output_token_j=best.output_token_j,
-        output_token_half_width=_widest(one for _, one in both),
+        output_token_half_width=_widest((one for _, one in both), away),
         usd_per_million=asked.price(best.output_token_j),
         memory_fraction=_fill_memory(cards[0], best.device_bytes),
         options=name_options(
@@ -421,23 +423,10 @@ def _split(
     )
 
 
-def _widest(widths: Iterable[float | None]) -> float | None:
-    return max((one for one in widths if one is not None), default=None)
-
-
-def _find_link(device: Hardware) -> Way:
-    """Return the link of a GPU to its host: the one in its description, or `HOST_LINK`."""
-    from joulemap.wing.place import make_link
-
-    link: Any = next((one for one in device.links if one.connects == "host"), None)
-    if link is None:
-        name, generation, lanes = HOST_LINK
-        link = make_link(("device", "host"), name, generation=generation, lanes=lanes)
-    return Way(
-        latency_s=link.latency.value,
-        s_per_byte=1.0 / link.bandwidth.value,
-        j_per_byte=link.energy.value,
-    )
+def _widest(widths: Iterable[float | None], more: float) -> float | None:
+    """Return the largest half-width together with another one; None if none is known."""
+    known = [one for one in widths if one is not None]
+    return math.hypot(max(known), more) if known else None
 
 
 def find_device(row: ServedHere, devices: Iterable[Labelled]) -> Labelled | None:

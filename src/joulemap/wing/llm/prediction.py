@@ -55,6 +55,8 @@ class _Target:
     calibration: CalibrationEntry | None = None
     bound: Target | None = None
     """Board with its mode, calibration and boundary applied; None for unknown hardware."""
+    others: tuple[_Target, ...] = ()
+    """Other chips that hold a part of the model."""
     refusal: Reason | None = None
     """Reason why none of its rows can be predicted; None for known hardware."""
 
@@ -65,12 +67,13 @@ class _Target:
     @property
     def version(self) -> str:
         """Version of all formulas that a prediction depends on."""
-        return f"{formula_version(self.architecture)}-{serving_version()}" if self.entry else serving_version()
+        classes = dict.fromkeys(one.architecture for one in (self, *self.others) if one.entry)
+        return "-".join((*map(formula_version, classes), serving_version()))
 
     @property
     def key(self) -> str:
         """Digest of everything that a prediction depends on except its row."""
-        digest = self.bound.digest if self.bound else ""
+        digest = "|".join(one.bound.digest if one.bound else "" for one in (self, *self.others))
         return hashlib.sha256(
             f"{digest}|{self.version}|{self.refusal.text if self.refusal else ''}".encode()
         ).hexdigest()[:16]
@@ -106,7 +109,7 @@ def ensure_served(source: Source, wanted: Collection[int], use: CalibrationUse) 
     if rows and not is_current:  # the intervals must come from the current catalogue
         with writing(source.anchor()) as connection, transaction(connection):
             ensure_catalogue(connection)
-    boards = {number: (row.hardware, row.boundary) for number, row in rows.items()}
+    boards = {number: _find_board(row) for number, row in rows.items()}
     targets = {board: _find_target(*board, use) for board in dict.fromkeys(boards.values())}
     keys = {board: target.key for board, target in targets.items()}
     missing = {number: row for number, row in rows.items() if stored.get(number) != keys[boards[number]]}
@@ -124,14 +127,18 @@ def ensure_served(source: Source, wanted: Collection[int], use: CalibrationUse) 
 def predict_served(rows: Sequence[ServingRow], use: CalibrationUse) -> list[ServingPrediction]:
     """Return a prediction of each row, or the reason why there is none; nothing is stored."""
     predictions: dict[int, ServingPrediction] = {}
-    for board in dict.fromkeys((row.hardware, row.boundary) for row in rows):
-        mine = {number: row for number, row in enumerate(rows) if (row.hardware, row.boundary) == board}
+    for board in dict.fromkeys(map(_find_board, rows)):
+        mine = {number: row for number, row in enumerate(rows) if _find_board(row) == board}
         predictions |= {one.serving_measurement_id: one for one in _predict(mine, _find_target(*board, use))}
     return [predictions[number] for number in range(len(rows))]
 
 
-def _find_target(name: str, boundary: BoundaryName, use: CalibrationUse) -> _Target:
-    """Return the hardware of measured rows at their boundary.
+def _find_board(row: ServingRow) -> tuple[str, tuple[str, ...], BoundaryName]:
+    return row.hardware, row.other_chips, row.boundary
+
+
+def _find_target(name: str, others: Sequence[str], boundary: BoundaryName, use: CalibrationUse) -> _Target:
+    """Return the hardware of measured rows at their boundary, and the other chips that hold a part of the model.
 
     If its power at the wall is unknown, the boundary is the board, and there are no energy predictions.
     """
@@ -143,7 +150,17 @@ def _find_target(name: str, boundary: BoundaryName, use: CalibrationUse) -> _Tar
             bound = use.target(entry, chosen, boundary)
         except UsageError:
             bound = use.target(entry, chosen, BOARD)
-        return _Target(name=name, entry=entry, mode=chosen, calibration=use.find(entry), bound=bound)
+        beside = tuple(_find_target(one, (), boundary, use) for one in others)
+        refusal = next((one.refusal for one in beside if one.refusal), None)
+        return _Target(
+            name=name,
+            entry=entry,
+            mode=chosen,
+            calibration=use.find(entry),
+            bound=bound,
+            others=beside,
+            refusal=refusal,
+        )
     except UnknownNameError as error:
         return _Target(name=name, refusal=attrs.evolve(error.reason, code="unknown_hardware"))
 
@@ -156,12 +173,13 @@ def _predict(rows: Mapping[int, ServingRow], target: _Target) -> Sequence[Servin
         refusal = target.refusal or Reason(text=f"{target.name} is unknown", code="unknown_hardware")
         return [_record(number, target, refusal) for number in rows]
     try:
-        known = read_known([target.entry.digest])[target.entry.digest]
-        hardware = target.bound.bind(known)
+        chips = [(one.entry, one.bound) for one in (target, *target.others) if one.entry and one.bound]
+        known = read_known([entry.digest for entry, _ in chips])
+        hardware, *others = (bound.bind(known[entry.digest]) for entry, bound in chips)
     except CatalogueError as error:
         return [_record(number, target, attrs.evolve(error.reason, code="no_number")) for number in rows]
     numbers = sorted(rows, key=lambda number: (rows[number].model, number))  # rows of a model share its passes
-    predictions = predict([rows[number] for number in numbers], hardware)
+    predictions = predict([rows[number] for number in numbers], hardware, others)
     return [_record(number, target, one) for number, one in zip(numbers, predictions, strict=True)]
 
 

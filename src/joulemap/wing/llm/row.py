@@ -41,6 +41,9 @@ LOCALSCORE: Final = "localscore"
 
 PROMPTS: Final = ("", "short", LOCALSCORE)
 
+SPLIT: Final = re.compile(r"(?:experts )?\d{1,4}(?:/\d{1,4})+")
+"""Pattern of the layers on each of several chips."""
+
 _SECONDS: Final = re.compile(r"\d{10}")
 """Pattern of a date in seconds since 1970, as `llama-bench` logs it."""
 
@@ -88,6 +91,12 @@ class ServingRow:
     pipeline_parallel: int | None = _maybe(_one)
     expert_parallel: int | None = _maybe(_one)
     data_parallel: int | None = _maybe(_one)
+    other_hardware: str = ""
+    """Other chips that hold a part of the model, joined by `+`; a processor comes last. Empty for none."""
+    layer_split: str = attrs.field(default="")
+    """Layers on the hardware and on each other chip, as `20/12`. If a processor has the routed experts alone, those of
+    23 of 36 layers, `experts 36/23`.
+    """
     weight_precision: str = ""
     activation_precision: str = ""
     cache_precision: str = ""
@@ -130,6 +139,21 @@ class ServingRow:
     notes: str = ""
     seen: str = ""
     """Coefficients fitted with this row; empty if there are none."""
+
+    @property
+    def other_chips(self) -> tuple[str, ...]:
+        """Names of the other chips that hold a part of the model."""
+        return tuple(self.other_hardware.split("+")) if self.other_hardware else ()
+
+    @layer_split.validator
+    def _check_split(self, _field: object, value: str) -> None:
+        count = len(self.other_chips)
+        if not (SPLIT.fullmatch(value) and value.count("/") == count if count else not value):
+            raise ValueError(
+                f"layer_split is {value!r}, expected the layers on each of {count + 1} chips, such as 20/12"
+                if count
+                else f"layer_split is {value!r} without other_hardware"
+            )
 
     @property
     def stays_together(self) -> bool:

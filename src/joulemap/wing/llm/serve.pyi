@@ -8,7 +8,7 @@ from joulemap.wing.llm.ask.served import (
 )
 from joulemap.wing.llm.capacity.case import OK as OK, Case as Case, refuse as refuse
 from joulemap.wing.llm.capacity.model import ServedModel as ServedModel
-from joulemap.wing.llm.capacity.offload import Way as Way, divide_between as divide_between
+from joulemap.wing.llm.capacity.offload import divide_between as divide_between
 from joulemap.wing.llm.capacity.question import SERVING as SERVING, Question as Question, find_served as find_served
 from joulemap.wing.llm.capacity.row import opening_passes as opening_passes, serve as serve
 from joulemap.wing.llm.decoder.decoder_pass import VERIFIED as VERIFIED, DecoderPass as DecoderPass
@@ -23,7 +23,7 @@ from joulemap.wing.llm.decoder.pass_name import (
     list_decoders as list_decoders,
     split_pass as split_pass,
 )
-from joulemap.wing.llm.error_scale import load_served_doubt as load_served_doubt
+from joulemap.wing.llm.error_scale import EXPERTS_AWAY as EXPERTS_AWAY, load_served_doubt as load_served_doubt
 from joulemap.wing.llm.file.gguf import load_tables as load_tables
 from joulemap.wing.llm.generated.row import ServedRow as ServedRow
 from joulemap.wing.llm.phase import ANSWER as ANSWER, PROMPT as PROMPT, READING_RATE as READING_RATE
@@ -40,6 +40,7 @@ from joulemap.wing.llm.serving.memory import (
     find_memory_share as find_memory_share,
     find_overhead as find_overhead,
 )
+from joulemap.wing.llm.serving.offload import ON_EXPERTS as ON_EXPERTS, Way as Way
 from joulemap.wing.llm.serving.predict import find_deployment as find_deployment
 from joulemap.wing.llm.serving.serve import (
     SaturatedRates as SaturatedRates,

@@ -9,7 +9,8 @@ from typing import Final, cast
 
 import attrs
 
-from joulemap.catalog import is_box_file, is_hardware_path
+from joulemap.catalog import LANES, is_box_file, is_hardware_path
+from joulemap.catalog.link import LANE_RATES
 from joulemap.domain import DEFAULT_MODE, HardwareEntry, HardwareRef, Settings, find_entry
 from joulemap.domain.architecture import find_class
 from joulemap.physics import BOUNDARY, FP32, BoundaryName, Configuration, Hardware, Quantity, extend_digest
@@ -38,9 +39,6 @@ HAND_OVER_S: Final = 5e-6
 """Time to hand a value over in shared memory, in seconds, if no box file states it: a cache write-back and a fence.
 Source: assumed.
 """
-
-_LANES: Final = re.compile(r"([a-z_]+?)(\d+)x(\d+)")
-"""Format of a link with a name, generation and lane count, such as `pcie4x16`."""
 
 _RATE: Final = re.compile(r"[0-9.]+\s*[A-Za-z]+/s")
 """Format of a bandwidth, such as `25GB/s`."""
@@ -146,13 +144,13 @@ def _share(hardware: Sequence[Hardware]) -> BoxMemory:
 
 
 def _make(text: str, first: str, second: str, hardware: dict[str, Hardware]) -> BoxLink:
-    lanes = _LANES.fullmatch(text.lower())
+    lanes = LANES.fullmatch(text.lower())
     try:
         if _RATE.fullmatch(text):
             rate = Quantity(value=parse_si(text, "B/s"), unit="B/s", basis="assumed", source=ASKED)
             return make_link((first, second), "link", bandwidth=rate)
-        if lanes is not None:
-            return make_link((first, second), lanes[1], generation=lanes[2], lanes=int(lanes[3]))
+        if lanes is not None and lanes[1] in LANE_RATES:
+            return make_link((first, second), lanes[1], generation=lanes[2], lanes=int(lanes[3] or 1))
         own = [link for name in (first, second) for link in hardware[name].links]
         alike = [link for link in own if link.name == text.lower()]
         slowest = min(alike, key=lambda link: link.bandwidth.value, default=None)

@@ -204,7 +204,7 @@ def _list_values(row: Measurement | ServingRow, entry: HardwareEntry) -> Mapping
     return {
         "weight_precision": STORED,
         "cache_precision": () if row.cache_precision else ("fp8",),
-        "engine": ENGINES,
+        "engine": () if row.layer_split else ENGINES,
         "batch": (row.batch / 2.0,) if row.batch > 1.0 else (),
     }
 
@@ -230,7 +230,7 @@ def _list_points(row: Measurement | ServingRow, entry: HardwareEntry) -> Iterato
 def _suppose_served(row: ServingRow) -> Iterator[Supposed]:
     """Yield configurations with other numbers of devices, and one in which half of the prompt was cached."""
     count = row.device_count or 1
-    for new in {max(1, count // 2), count * 2} - {count}:
+    for new in () if row.layer_split else {max(1, count // 2), count * 2} - {count}:
         tensor, stages = find_stack(row.engine, row.date).divide(new, 1)
         case = Case(row=attrs.evolve(row, device_count=new, tensor_parallel=tensor, pipeline_parallel=stages))
         yield Supposition(cause="devices", kind="devices", values={"new": new, "old": count}), case

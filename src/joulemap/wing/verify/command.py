@@ -31,6 +31,13 @@ class FactOptions:
         shown="from the file",
         complete=complete_hardware,
     )
+    host: str = advanced(
+        "",
+        "Processor that holds a part of a language model.",
+        metavar="NAME",
+        shown="from the file",
+        complete=complete_hardware,
+    )
     precision: str = option(
         "",
         "Precision of the measurement; weight format of a served model.",

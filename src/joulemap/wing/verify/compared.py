@@ -85,6 +85,8 @@ def _name_configuration(row: Measurement | ServingRow) -> str:
     return SERVED_RUN(
         row,
         devices=row.device_count if (row.device_count or 1) > 1 else None,
+        others=" + ".join(row.other_chips) or None,
+        split=row.layer_split or None,
         weights=row.weight_precision or WIDE,
         cache=row.cache_precision or None,
         scope=SCOPE[row.scope].label,

@@ -38,6 +38,8 @@ from joulemap.system import (
 )
 from joulemap.system.errors import AmbiguousNameError
 from joulemap.wing.llm.serve import (
+    EXPERTS_AWAY,
+    ON_EXPERTS,
     Room,
     ServingRow,
     check_measured,
@@ -67,7 +69,7 @@ from joulemap.wing.verify.reader import READERS, assume
 from joulemap.wing.verify.show.word import join_conditions
 
 TAKEN: Final[Mapping[str, tuple[str, Collection[str]]]] = {
-    **dict.fromkeys(("engine", "replicas", "prompt", "output"), ("served models", {"served"})),
+    **dict.fromkeys(("engine", "host", "replicas", "prompt", "output"), ("served models", {"served"})),
     "runtime": ("single runs", {"single", "window"}),
     "passes": ("windows and traces", {"window"}),
 }
@@ -202,7 +204,7 @@ def _explain(error: Exception, form: Format) -> str:
 
 def _override(cells: Cells, stated: Stated, assumed: set[str], precision: str) -> Iterator[Finding]:
     """Replace values of a file by those of the user; yield a finding for each difference."""
-    for key in ("model", "hardware", "precision", "batch", "engine", "runtime"):
+    for key in ("model", "hardware", "host", "precision", "batch", "engine", "runtime"):
         column = precision if key == "precision" else key
         own, read = stated[key], cells.get(column)
         if own:
@@ -238,7 +240,7 @@ def _is_same_model(own: str, read: str) -> bool:
     return bool(_find_own(own)) and _find_own(own) == _find_own(read)
 
 
-SAME: Final = {"hardware": _is_same_chip, "model": _is_same_model}
+SAME: Final = {"hardware": _is_same_chip, "host": _is_same_chip, "model": _is_same_model}
 """Option -> function that compares two names."""
 
 
@@ -248,8 +250,10 @@ def _make_served(cells: Cells, notes: list[Finding], assumed: set[str], path: Pa
     stored = STORED.search(cells.get("model", "").rpartition("/")[2])
     _find_like(cells, notes, is_stated=bool(stated["model"]))
     cells["model"] = _name_decoder(cells.get("model", ""), path, is_stated=bool(stated["model"]))
-    _check_layers(cells)
     cells["hardware"] = _name_hardware(cells.get("hardware", ""), path)
+    cells |= (divided := _divide(cells, path))
+    if divided.get("layer_split", "").startswith(ON_EXPERTS):
+        notes.append(Finding(kind="experts_away", values={"ratio": math.exp(EXPERTS_AWAY)}, doubt=EXPERTS_AWAY))
     cells["weight_precision"] = _name_weights(cells.get("weight_precision") or (stored[1] if stored else ""), path)
     decoder = find_decoder(cells["model"])
     published = decoder.published if decoder is not None else None
@@ -318,15 +322,46 @@ def _find_like(cells: Cells, notes: list[Finding], *, is_stated: bool) -> None:
     cells["model"] = alike or cells["model"] or given.replace(" ", "-")
 
 
-def _check_layers(cells: Cells) -> None:
-    """Raise ValueError for a model of which only some layers run on the GPU."""
-    layers = cells.pop("gpu_layers", 0.0)
-    decoder = find_decoder(cells["model"]) if layers > 0.0 else None
-    if decoder is not None and layers < decoder.layer_count:
+def _divide(cells: Cells, path: Path) -> dict[str, str]:
+    """Return the columns of a model that is divided between unlike GPUs, or between GPUs and the processor; none for
+    other models.
+
+    Without stated shares, GPUs hold layers in proportion to their memory, as llama.cpp divides them. Raise ValueError
+    for a division that is not predicted, UsageError if the processor is not stated.
+    """
+    layers, experts = (cells.pop(name, 0.0) for name in ("gpu_layers", "host_experts"))
+    cards, shares, processor = (cells.pop(name, None) for name in ("cards", "shares", "host"))
+    decoder = find_decoder(cells["model"])
+    if not cards or decoder is None:
+        return {}
+    total = decoder.layer_count
+    layers = total if layers < 0.0 else min(round(layers), total)
+    away = min(experts, total) if decoder.is_routed else 0
+    first = cards[0]
+    chips = [cells["hardware"] if one == first else _name_hardware(one, path) for one in cards]
+    if layers == total and not away and len(set(chips)) == 1:
+        return {}
+    if layers < total and away:
+        raise ValueError("both layers and experts of other layers are in host memory: only one of them is predicted")
+    if "tensor_parallel" in cells and len(chips) > 1:
         raise ValueError(
-            f"{layers:g} of {decoder.layer_count} layers are on the GPU, and a prediction is for one chip: see "
-            "`joulemap here`"
+            "each layer is divided between the GPUs and the processor or unlike GPUs: only whole layers are"
         )
+    known = {one: known_hardware([one])[HardwareRef.read(one).label] for one in chips}
+    described = read_known([one.digest for one in known.values()])
+    shares = shares or [described[known[one].digest].memory_capacity.value for one in chips]
+    ends = [round(layers * sum(shares[: at + 1]) / sum(shares)) for at in range(len(shares))]
+    counts = [end - start for start, end in zip((0, *ends), ends, strict=False)]
+    if layers < total or away:
+        if not processor:
+            raise UsageError(f"{path} does not state the processor that holds a part of the model: add --host, e.g. "
+                             "--host ryzen_9_5950x")  # fmt: skip
+        host = _name_hardware(processor, path, "host")
+        if known_hardware([host])[HardwareRef.read(host).label].architecture != "cpu":
+            raise ValueError(f"a part of the model is on {host}, which is no processor")
+        chips, counts = [*chips, host], [*counts, round(away) or total - layers]
+    split = "/".join(map(str, counts))
+    return {"other_hardware": "+".join(chips[1:]), "layer_split": f"{ON_EXPERTS}{split}" if away else split}
 
 
 def _make_single(cells: Cells, notes: list[Finding], assumed: set[str], path: Path, stated: Stated) -> Measurement:
@@ -354,8 +389,8 @@ def _make_single(cells: Cells, notes: list[Finding], assumed: set[str], path: Pa
     return check_single(cells, known, load_models())
 
 
-def _name_hardware(given: str, path: Path) -> str:
-    """Return the id of the chip that a file names, with its power mode.
+def _name_hardware(given: str, path: Path, option: str = "hardware") -> str:
+    """Return the id of the chip that a file or an option names, with its power mode.
 
     Raise UsageError or UnknownNameError if the name is missing, ambiguous or unknown.
     """
@@ -368,12 +403,12 @@ def _name_hardware(given: str, path: Path) -> str:
         try:
             entry = find_entry(known_hardware([name]), name)
         except AmbiguousNameError as error:
-            raise UsageError(f"{path} matches several chips, add --hardware: {error}") from error
+            raise UsageError(f"{path} matches several chips, add --{option}: {error}") from error
         except UnknownNameError as error:
             near = near or error.near
             continue
         return name_configured(entry.id, entry.find_mode(ref.mode or DEFAULT_MODE))
-    hint = f"{path} names it: use --hardware with one of `joulemap hardware list`, or add a file to $JOULEMAP_HARDWARE"
+    hint = f"{path} names it: use --{option} with one of `joulemap hardware list`, or add a file to $JOULEMAP_HARDWARE"
     raise UnknownNameError("hardware", given, (), hint, near=near)
 
 

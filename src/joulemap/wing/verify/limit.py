@@ -54,9 +54,12 @@ def drop_impossible(source: Source, reading: Reading) -> Reading:
 
 
 def find_impossible(source: Source, row: Measurement | ServingRow) -> dict[str, Reason]:
-    """Return quantity -> reason for each number of a row that its hardware cannot reach; none for unknown hardware."""
+    """Return quantity -> reason for each number of a row that its hardware cannot reach.
+
+    None for unknown hardware, or for a model that is divided between chips.
+    """
     entry = known_hardware([row.hardware]).get(HardwareRef.read(row.hardware).label)
-    if entry is None:
+    if entry is None or (isinstance(row, ServingRow) and row.layer_split):
         return {}
     hardware = read_known([entry.digest])[entry.digest]
     if isinstance(row, ServingRow):

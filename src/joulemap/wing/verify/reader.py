@@ -72,7 +72,13 @@ COUNTED: Final = {"M": 1e6, "B": 1e9}
 RIVALS: Final = ("rocm", "sycl", "vulkan")
 """Backends of llama.cpp of which a GPU runs more than one. CUDA and Metal are the usual ones of their vendors."""
 
-ON_HOST: Final = ("n_cpu_moe", "no_kv_offload", "nkvo", "tensor_buft_overrides", "ot")
+EXPERTS_ON_HOST: Final = re.compile(r"\W*(?:ffn_[\W_]*)?(?:\(up\|down\|gate\)_|\(gate\|up\|down\)_)?exps\W*=CPU")
+"""Pattern of an override of llama.cpp that keeps all routed experts in host memory, such as `exps=CPU`."""
+
+CARD_FIELDS: Final = {"sm": "split_mode", "ts": "tensor_split", "dev": "devices", "mg": "main_gpu"}
+"""Column of llama-bench's table -> field of its JSON that states which GPUs hold a model."""
+
+HOST_FIELDS: Final = ("n_cpu_moe", "no_kv_offload", "nkvo", "tensor_buft_overrides", "ot")
 """Fields of llama-bench that keep part of a model in host memory."""
 
 WIDE_CACHES: Final = ("f32", "f16", "bf16")
@@ -302,8 +308,8 @@ def convert_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, 
     counts = (number(find(row, name)) or 0.0 for name in ("n_prompt", "n_gen", "n_depth", "n_gpu_layers"))
     prompt, made, depth, layers = counts
     processor = LIBRARY.sub("", str(find(row, "cpu_info") or ""))
-    chips = (str(find(row, "gpu_info") or "") if layers else "").split(", ")
-    chips = chips if chips[0] else [processor]
+    chips, shares = _list_cards(row) if layers else ([], [])
+    chips = chips or [processor]
     split = "tensor_parallel" if find(row, "split_mode") == "row" else "pipeline_parallel"
     backend = re.split(r"\W", str(find(row, "backends") or "").lower())[0]
     stem = re.split(r"[/\\]", str(find(row, "model_filename") or ""))[-1].removesuffix(".gguf")
@@ -313,8 +319,7 @@ def convert_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, 
     rate = need(row, "avg_ts")
     if rate <= 0.0:
         raise ValueError(f"its rate is {rate:g}, expected a number above 0")
-    if any(str(find(row, name) or "none") not in ("0", "none") for name in ON_HOST):
-        raise ValueError("a part of the model is in host memory, and a prediction is for one chip")
+    experts = _count_host_experts(row) if layers else 0.0
     caches = {str(find(row, name) or WIDE_CACHES[1]).lower() for name in ("type_k", "type_v")}
     if not caches <= {*WIDE_CACHES} and not (len(caches) == 1 and caches <= NARROW_CACHES.keys()):
         raise ValueError(
@@ -329,6 +334,10 @@ def convert_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, 
         "parameters": number(find(row, "model_n_params")) or 0.0,
         "parameter_step": number(find(row, "parameter_step")) or 0.0,
         "gpu_layers": layers,
+        "host_experts": experts,
+        "cards": chips if layers else [],
+        "shares": shares,
+        "host": processor,
         "hardware": chips[0],
         "date": str(find(row, "test_time") or "")[:10],
         "commit": str(find(row, "build_commit") or ""),
@@ -349,6 +358,37 @@ def convert_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, 
     else:
         cells["total_tokens_per_s" if prompt else "output_tokens_per_s"] = rate
     return cells
+
+
+def _list_cards(row: Mapping[str, Any]) -> tuple[list[str], list[float]]:
+    """Return the GPUs on which llama.cpp runs a model, and the share of the layers of each; none if not stated."""
+    cards = str(find(row, "gpu_info") or "").split(", ")
+    named = [int(one) for one in re.findall(r"(\d{1,3})(?:/|$)", str(find(row, "devices") or ""))]
+    cards = [cards[one] for one in named] if named and max(named) < len(cards) else cards
+    if str(find(row, "split_mode")) == "none":
+        main = int(number(find(row, "main_gpu")) or 0)
+        return cards[main : main + 1] or cards[:1], []
+    stated = [number(one) or 0.0 for one in str(find(row, "tensor_split") or "").split("/")]
+    shares = [*stated, *[0.0] * len(cards)][: len(cards)] if any(stated) else []
+    used = [at for at in range(len(cards)) if cards[at] and (not shares or shares[at] > 0.0)]
+    return [cards[at] for at in used], [shares[at] for at in used if shares]
+
+
+def _count_host_experts(row: Mapping[str, Any]) -> float:
+    """Return the number of layers whose routed experts llama.cpp keeps in host memory; infinite for all.
+
+    Raise ValueError for other parts in host memory.
+    """
+    count, *others = (str(find(row, name) or "none") for name in HOST_FIELDS)
+    kept = [one for one in others if one not in ("0", "none", "False", "false")]
+    if not kept:
+        return number(count) or 0.0
+    if len(kept) == 1 and EXPERTS_ON_HOST.fullmatch(kept[0]):
+        return math.inf
+    raise ValueError(
+        "a part of the model other than layers or all routed experts of a layer is in host memory: only those are "
+        "predicted"
+    )
 
 
 def _name_type(written: str) -> str:
@@ -375,7 +415,8 @@ def _read_row(row: Mapping[str, str], printed: str) -> Cells:
         "model_size": float(value) * BINARY[unit],
         "model_n_params": float(count) * COUNTED[letter],
         "parameter_step": 0.01 * COUNTED[letter],
-        **{name: row[name] for name in (*ON_HOST, "type_k", "type_v") if name in row},
+        **{name: row[name] for name in (*HOST_FIELDS, "type_k", "type_v") if name in row},
+        **{CARD_FIELDS[name]: row[name] for name in CARD_FIELDS if name in row},
         "build_commit": (re.findall(r"^build: (\w+)", printed, re.MULTILINE) or [""])[0],
         "avg_ts": row["t/s"].partition("±")[0].strip(),
     }

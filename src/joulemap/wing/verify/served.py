@@ -119,7 +119,7 @@ def _by_model(rows: Sequence[ServingRow], is_prompt: bool) -> dict[str, list[int
     """
     by_model: dict[str, list[int]] = defaultdict(list)
     for index, row in enumerate(rows):
-        if row.batch == 1.0 and (row.device_count or 1) == 1 and _find_quantity(row, is_prompt):
+        if row.batch == 1.0 and (row.device_count or 1) == 1 and not row.layer_split and _find_quantity(row, is_prompt):
             by_model[row.model].append(index)
     return by_model
 

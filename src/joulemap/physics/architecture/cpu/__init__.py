@@ -12,7 +12,7 @@ Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; co
     pool    = max(compute, waves x O taps / tiles x pooled_tap_clocks / f)         in eager: tap by tap
     serial  = ⌈rows / U⌉ / rows (EW serial_clocks + SF serial_clocks.special) / f       sort, scan, nms, cumsum
     swish   = compute + O hardswish_clocks / f             on bytes: a runtime without a kernel takes one core
-    launch  = region_cost                                                          one thread fork and join
+    launch  = region_cost log2(1 + min(U, tiles))   threads fork and join in a tree; region_cost with `flat_regions`
     launch  = min(launch, compute (tiles / waves - 1))     outside `engine`: one core computes a kernel alone if faster
 
 Outside `engine` GEMMs and all convolutions in lanes run at min(0.9, gemm_efficiency framework_gain) of the rate, in
@@ -96,6 +96,9 @@ LANE_PRECISIONS: Final = frozenset({"fp64", "fp32", "fp16"})
 
 CACHE_LEVELS: Final = ("l1", "l2", "l3")
 """Names of cache levels; a system-level cache is an `l3`."""
+FLAT: Final = "flat_regions"
+"""Name of a geometry constant: a kernel has the same fixed time on any number of cores."""
+
 BITS_PER_BYTE: Final = 8.0
 ELEMENTS_PER_TASK: Final = 16384.0
 """Outputs per thread of an operator that is not a GEMM: 64 KiB of fp32, a large share of an L1."""
@@ -389,7 +392,9 @@ class Cpu(Indifferent):
 
         last_level = _last_level(hardware)
         memory, read, written = memory_time(kernels, hardware, last_level)
-        launch = kernels.each_kernel(hardware.coefficient("region_cost"))
+        threads = np.minimum(np.rint(hardware.unit_count.value), np.maximum(kernels.per_kernel(tiles), 1.0))
+        levels = 1.0 if FLAT in hardware.geometry else np.log2(1.0 + threads)
+        launch = kernels.each_kernel(hardware.coefficient("region_cost")) * levels
         if not kernels.runtime.is_built:
             launch = np.minimum(launch, kernels.per_kernel(compute * np.maximum(tiles / waves - 1.0, 0.0)))
         copied = np.zeros(work.operator_count)

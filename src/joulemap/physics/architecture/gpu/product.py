@@ -12,8 +12,8 @@ into s parts. Weights are stored at the share w of the bytes at which they are m
 A unit loads q p / operand_reach bytes of operands per clock. This rate sets the cost of small tiles, and the speed at
 which few units can stream weights. Splitting K lets GEMMs of few outputs use the whole chip. One side of a tile is at
 least `instruction_edge`, the rows that an instruction of the tensor cores takes at the full rate. If a GEMM has fewer
-rows than a tile, a library makes columns the long side of instructions. Then a_m is padded only to INSTRUCTION_ROWS,
-but loading the operands takes as long as before.
+rows than a tile, a library makes columns the long side of instructions, and lanes compute no rows that do not exist.
+Then a_m is padded only to INSTRUCTION_ROWS, but loading the operands takes as long as before.
 
 An engine builds a kernel per shape and takes the fastest of more tiles than a library chooses from. If an operator
 follows a convolution, each block does additional work outside its loop, a turn: scales, residual, requantization. Turns
@@ -65,9 +65,10 @@ NATIVE_TILES: Final = dict.fromkeys(TILES, ((64, 32), (128, 32)))
 SPLITS: Final = {"vector": (1.0, 2.0, 4.0, 8.0), "tensor": (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)}
 """Engine mode -> numbers of parts into which K may be cut."""
 
-INSTRUCTION_ROWS: Final = 8.0
-"""Short side of a tensor core instruction; few rows are padded to its multiple. Source: PTX ISA, mma.m16n8k16,
-wgmma.m64n8k16.
+INSTRUCTION_ROWS: Final = {"vector": 1.0, "tensor": 8.0}
+"""Engine mode -> rows of an instruction, to whose multiple few rows are padded: the short side of one for tensor cores.
+
+Source: PTX ISA, mma.m16n8k16, wgmma.m64n8k16.
 """
 
 K_BLOCK: Final = {"vector": 8.0, "tensor": 32.0}
@@ -158,8 +159,8 @@ def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: En
     operands = (np.minimum(tile_m, m) + np.minimum(tile_n, n) * shapes.stored) * shapes.reach
     area = tile_m * tile_n
     slots = engine.slots_per_clock * np.maximum(shapes.share, 1.0)
-    swaps = shapes.splits & (engine.mode == "tensor")
-    full_m = np.where(swaps, np.minimum(tile_m, ceil_divide(m, INSTRUCTION_ROWS) * INSTRUCTION_ROWS), tile_m)
+    edge = INSTRUCTION_ROWS[engine.mode]
+    full_m = np.where(shapes.splits, np.minimum(tile_m, ceil_divide(m, edge) * edge), tile_m)
     step = np.maximum(full_m * tile_n / (shapes.share * engine.macs_per_clock), (area + operands) / slots)
     blocks = ceil_divide(k / split, K_BLOCK[engine.mode])
     steps = np.where(split > 1.0, np.maximum(blocks, LEAST_BLOCKS), blocks) * K_BLOCK[engine.mode]

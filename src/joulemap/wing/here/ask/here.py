@@ -26,7 +26,7 @@ from joulemap.domain import SETTINGS, TIE_RATIO, Settings, Table, make_table, ta
 from joulemap.physics import TOLD_APART, probability_better
 from joulemap.plan import Source
 from joulemap.system import UsageError, frozen
-from joulemap.wing.here.check import list_run_checks, list_served_checks
+from joulemap.wing.here.check import EXPERTS, list_run_checks, list_served_checks
 from joulemap.wing.here.generated.row import DeviceRow, RunHere, ServedHere
 from joulemap.wing.here.match import CPU, GPU, NPU, Device, MatchedChips, match_machine
 from joulemap.wing.here.note import describe_memory, list_assumptions, read_file_notes
@@ -41,7 +41,7 @@ from joulemap.wing.here.serve import (
     serve_model,
     serve_popular,
 )
-from joulemap.wing.llm.serve import READING_RATE, find_decoder
+from joulemap.wing.llm.serve import EXPERTS_AWAY, READING_RATE, find_decoder
 
 RATE: Final = "tokens_per_s"
 LARGEST: Final = "largest_model"
@@ -134,13 +134,15 @@ def here(
     asked: Asked = ASKED,
     precision: str = "",
     inputs: Sequence[str] = (),
+    link: str = "",
     probe: bool = False,
 ) -> HereAnswer:
     """Return the chips of this machine, or of a recorded one, and a model or the popular models on each.
 
     `recorded` is a folder or file of recorded tool outputs; without it, the tools of this machine run. `memory` states
-    the memory configuration, such as DDR5-5600x2. `inputs` sets the open sizes of a model file, such as
-    ids=1,128:int64. With `probe`, this machine's memory bandwidth is measured.
+    the memory configuration, such as DDR5-5600x2, and `link` the link of dedicated chips to the host, such as pcie3x4.
+    `inputs` sets the open sizes of a model file, such as ids=1,128:int64. With `probe`, this machine's memory bandwidth
+    is measured.
 
     Raise UnknownNameError or ModelError for an unknown model, UsageError for a recording that cannot be read.
     """
@@ -156,8 +158,11 @@ def here(
         machine, line = apply_probe(machine)
         notes.append(line)
     chips = match_machine(machine)
-    served, runs = _answer(source, model, chips, asked, attrs.evolve(SETTINGS, inputs=tuple(inputs)), precision)
     usable = chips.list_kind(GPU, CPU, NPU)
+    if link and not any(one.has_link for one in usable):
+        raise UsageError(f"--link {link}: no chip of this machine has a link of its own to the host: leave it out")
+    settings = attrs.evolve(SETTINGS, inputs=tuple(inputs), link=link)
+    served, runs = _answer(source, model, chips, attrs.evolve(asked, link=link), settings, precision)
     cut, whole = read_file_notes(model) if served else ((), ())
     notes += [*whole, *list_assumptions(usable, asked.usd_per_kwh if served else None)]
     gaps = (*cut, *machine.gaps, *chips.notes)
@@ -229,7 +234,8 @@ def _list_checks(
         if best is None and served:
             return
         device = (best is not None and find_device(best, usable)) or usable[0]
-        yield from list_served_checks(model or SMALL, device, asked, best, system)
+        host = next((one for one in usable if one.kind == CPU), device)
+        yield from list_served_checks(model or SMALL, device, host, asked, best, system)
         return
     labels = {one.label: one for one in reversed(usable)}
     for row in sorted((one for one in runs if not one.reason), key=lambda row: row.latency_s or math.inf):
@@ -251,6 +257,11 @@ def find_facts(model: str, served: Sequence[ServedHere], runs: Sequence[RunHere]
     lent = {row.label: (key, row.setting) for key, row in enumerate(served, 1) if row.setting}
     unread += [
         Finding(kind="setting", run_id=key, values={"setting": one}, doubt=UNKNOWN) for key, one in lent.values()
+    ]
+    unread += [
+        Finding(kind="experts_away", run_id=key, values={"ratio": math.exp(EXPERTS_AWAY)}, doubt=EXPERTS_AWAY)
+        for key, row in enumerate(served, 1)
+        if EXPERTS.match(row.fits)
     ]
     entries = [one for key, row in known.items() if (one := Entry.read(key, row, values)).values]
     refusals = [Refusal(runs=(key,), reason=row.reason) for key, row in known.items() if row.reason]

@@ -22,10 +22,12 @@ from joulemap.physics.record.weight import BESIDE, WeightFormat
 from joulemap.system import JoulemapError, Reason, UnsupportedError
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.pass_name import find_decoder
+from joulemap.wing.llm.error_scale import EXPERTS_AWAY
 from joulemap.wing.llm.row import LOCALSCORE, Prediction, ServingRow
 from joulemap.wing.llm.serving.batch import Batch, BatchCost, grow, prefill, run_batches
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.memory import GROWN, MIDDLE, Room
+from joulemap.wing.llm.serving.offload import ON_EXPERTS, Offload, Way
 from joulemap.wing.llm.serving.pass_error import find_thin_widths
 from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
 from joulemap.wing.llm.serving.surface import Passes
@@ -34,6 +36,9 @@ from joulemap.wing.llm.stack import FP4, NARROW, Stack, find_stack
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.decoder.config import Decoder, Published
+
+Served = Deployment | Offload
+"""Model on equal devices, or divided between unlike ones."""
 
 PROMPT: Final = 200.0
 """Assumed prompt length in tokens if a row states none: a typical user question.
@@ -89,22 +94,28 @@ WIDE: Final = ("bf16", "fp16", "fp32")
 """Interchangeable precisions: one replaces another that a chip lacks."""
 
 
-def predict(rows: Sequence[ServingRow], hardware: Hardware) -> list[Prediction | Reason]:
-    """Predict each row of one chip; return a one-line reason for each row that cannot be predicted."""
-    return predict_together([(row, hardware) for row in rows])
+def predict(
+    rows: Sequence[ServingRow], hardware: Hardware, others: Sequence[Hardware] = ()
+) -> list[Prediction | Reason]:
+    """Predict each row of one chip, or of one and the others that hold a part of its model; return a one-line reason
+    for each row that cannot be predicted.
+    """
+    return predict_together([(row, hardware) for row in rows], others)
 
 
-def predict_together(asked: Sequence[tuple[ServingRow, Hardware]]) -> list[Prediction | Reason]:
-    """Predict each row on its chip, as `predict` does for one chip.
+def predict_together(
+    asked: Sequence[tuple[ServingRow, Hardware]], others: Sequence[Hardware] = ()
+) -> list[Prediction | Reason]:
+    """Predict each row on its chip and the others, as `predict` does for one chip.
 
     Rows of one deployment share the evaluation of their passes, and rows of one model the description of them: many
     cost a fraction of what they cost one by one.
     """
-    deployments = _deploy(asked)
+    deployments = _deploy(asked, others)
     asked = [(_share(row, one), hardware) for (row, hardware), one in zip(asked, deployments, strict=True)]
     _price_steady([row for row, _ in asked], deployments)
     results: dict[int, Prediction | Reason] = {}
-    found: dict[int, tuple[ServingRow, Deployment, Prediction]] = {}
+    found: dict[int, tuple[ServingRow, Served, Prediction]] = {}
     for number, ((row, hardware), deployment) in enumerate(zip(asked, deployments, strict=True)):
         try:
             if isinstance(deployment, Exception):
@@ -121,14 +132,19 @@ def predict_together(asked: Sequence[tuple[ServingRow, Hardware]]) -> list[Predi
     return [results[number] for number in range(len(asked))]
 
 
-def _deploy(asked: Sequence[tuple[ServingRow, Hardware]]) -> list[Deployment | JoulemapError | KeyError]:
+def _deploy(
+    asked: Sequence[tuple[ServingRow, Hardware]], others: Sequence[Hardware]
+) -> list[Served | JoulemapError | KeyError]:
     """Return the deployment of each row, which equal rows share with its evaluated passes, or the error for none."""
     known: dict[tuple[object, ...], Deployment] = {}
-    deployments: list[Deployment | JoulemapError | KeyError] = []
+    deployments: list[Served | JoulemapError | KeyError] = []
     for row, hardware in asked:
         try:
             if row.speculative not in ("", "none"):
                 raise UnsupportedError("speculative decoding without a stated acceptance rate", code="acceptance")
+            if row.layer_split:
+                deployments.append(_divide(row, (hardware, *others)))
+                continue
             one = find_deployment(row, hardware)
         except (JoulemapError, KeyError) as error:
             deployments.append(error)
@@ -142,19 +158,26 @@ def _deploy(asked: Sequence[tuple[ServingRow, Hardware]]) -> list[Deployment | J
     return deployments
 
 
-def _share(row: ServingRow, deployment: Deployment | Exception) -> ServingRow:
+def _divide(row: ServingRow, chips: Sequence[Hardware]) -> Offload:
+    """Return the division of a row's model between chips; raise as `find_deployment` does."""
+    alone = attrs.evolve(row, device_count=1, tensor_parallel=1, pipeline_parallel=1, other_hardware="", layer_split="")
+    *devices, last = (attrs.evolve(find_deployment(alone, one), totals={}) for one in chips)
+    return Offload.of(devices, last, Way.of(chips[0])).divided(row.layer_split)
+
+
+def _share(row: ServingRow, deployment: Served | Exception) -> ServingRow:
     """Return the part of a row's requests that each of several separate replicas of a model serves."""
     replicas = 1 if isinstance(deployment, Exception) else _count_replicas(row, deployment)
     return row if replicas == 1 else attrs.evolve(row, batch=row.batch / replicas)
 
 
-def _count_replicas(row: ServingRow, deployment: Deployment) -> int:
-    return (row.data_parallel or 1) if deployment.data_devices == 1 else 1
+def _count_replicas(row: ServingRow, deployment: Served) -> int:
+    return 1 if isinstance(deployment, Deployment) and deployment.data_devices > 1 else row.data_parallel or 1
 
 
-def _price_steady(rows: Sequence[ServingRow], deployments: Sequence[Deployment | Exception]) -> None:
+def _price_steady(rows: Sequence[ServingRow], deployments: Sequence[Served | Exception]) -> None:
     """Evaluate the passes of all steady loads of each deployment at once; errors are raised where a row needs them."""
-    loads: dict[Deployment, list[Passes]] = {}
+    loads: dict[Served, list[Passes]] = {}
     for row, one in zip(rows, deployments, strict=True):
         if SCOPE[row.scope].is_loaded and not isinstance(one, Exception):
             with contextlib.suppress(JoulemapError, KeyError):
@@ -165,7 +188,7 @@ def _price_steady(rows: Sequence[ServingRow], deployments: Sequence[Deployment |
             deployment.price(Passes.joined(tuple(passes)))
 
 
-def _predict(row: ServingRow, deployment: Deployment) -> Prediction:
+def _predict(row: ServingRow, deployment: Served) -> Prediction:
     """Predict the quantities of a row without half-widths."""
     prediction = _SCOPES[row.scope](row, deployment)
     if (replicas := _count_replicas(row, deployment)) > 1:  # rates and powers are of all
@@ -179,11 +202,12 @@ def _predict(row: ServingRow, deployment: Deployment) -> Prediction:
 
 
 def _widen(
-    rows: Sequence[ServingRow], deployments: Sequence[Deployment], predictions: Sequence[Prediction]
+    rows: Sequence[ServingRow], deployments: Sequence[Served], predictions: Sequence[Prediction]
 ) -> list[Prediction]:
     """Return predictions with what thinly measured numbers add to times of prompts and of the steps after them."""
     passes = []
-    for row, deployment in zip(rows, deployments, strict=True):
+    for row, served in zip(rows, deployments, strict=True):
+        deployment = served.device if isinstance(served, Offload) else served
         prompt, output = _lengths(row)
         asked, _ = prefill(1.0, max(prompt, 1.0), 0.0, deployment.stack.step_tokens)
         step = Passes.of([row.batch], context=[prompt + output / 2.0])
@@ -195,10 +219,11 @@ def _widen(
     return [
         attrs.evolve(
             one,
-            prompt_half_width=math.hypot(prompt, TOGETHER_DOUBT if row.stays_together else 0.0),
-            token_half_width=token,
+            prompt_half_width=math.hypot(prompt, away, TOGETHER_DOUBT if row.stays_together else 0.0),
+            token_half_width=math.hypot(token, away),
         )
         for row, one, prompt, token in zip(rows, predictions, each[::2], each[1::2], strict=True)
+        for away in (EXPERTS_AWAY if row.layer_split.startswith(ON_EXPERTS) else 0.0,)
     ]
 
 
@@ -345,13 +370,15 @@ def _lengths(row: ServingRow) -> tuple[float, float]:
     return prompt, FEWEST if row.output_tokens is None else row.output_tokens
 
 
-def _room(deployment: Deployment, batch: float, prompt: float, output: float, grown: float = GROWN) -> float:
+def _room(deployment: Served, batch: float, prompt: float, output: float, grown: float = GROWN) -> float:
     """Return the number of sequences of a measured batch that fit at once, at least one.
 
     The measured run did fit, so one sequence may exceed the engine's usual memory share. Engines that wait for a full
     batch held all of it. Raise UnsupportedError if one sequence exceeds the device's capacity. The engine's limit of
-    concurrent sequences does not apply.
+    concurrent sequences does not apply. A divided model is known to fit, as its engine loaded it.
     """
+    if isinstance(deployment, Offload):
+        return batch
     room = Room(deployment=deployment, prompts=batch * prompt)
     fitting = room.sequences(prompt, output, grown)
     needed = room.weights + room.workspace + room.cache(prompt + output)
@@ -368,7 +395,7 @@ def _room(deployment: Deployment, batch: float, prompt: float, output: float, gr
     return max(batch if deployment.stack.waits else 1.0, fitting)
 
 
-def _predict_batch(row: ServingRow, deployment: Deployment) -> Prediction:
+def _predict_batch(row: ServingRow, deployment: Served) -> Prediction:
     if row.prompt_kind == LOCALSCORE and row.prompt_tokens is None:
         return _predict_tests(deployment)
     prompt, output = _lengths(row)
@@ -413,7 +440,7 @@ def _burst(batch: Batch, cost: BatchCost) -> float:
     return waiting_s + cost.first_token_s * (count + 1.0) / count / 2.0
 
 
-def _predict_tests(deployment: Deployment) -> Prediction:
+def _predict_tests(deployment: Served) -> Prediction:
     """Return the means of LocalScore's tests of single sequences: times to the first token, and rates of later tokens.
 
     The predicted time between tokens is the inverse of the mean rate.
@@ -433,7 +460,7 @@ def _predict_tests(deployment: Deployment) -> Prediction:
     return Prediction(time_to_first_token_s=first_s, inter_token_latency_s=1.0 / rate, output_tokens_per_s=rate)
 
 
-def _load(row: ServingRow, deployment: Deployment) -> Steady:
+def _load(row: ServingRow, deployment: Served) -> Steady:
     """Return the load of a row of steady serving; raises as `_room` does."""
     prompt, output = _lengths(row)
     stack = deployment.stack
@@ -445,11 +472,11 @@ def _load(row: ServingRow, deployment: Deployment) -> Steady:
         step_tokens=stack.step_tokens,
         mixes=stack.mixes,
         request_s=stack.value("request"),
-        rank_wait_steps=stack.value("rank_wait") if deployment.data_devices > 1 else 0.0,
+        rank_wait_steps=stack.value("rank_wait") * (isinstance(deployment, Deployment) and deployment.data_devices > 1),
     )
 
 
-def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
+def _predict_steady(row: ServingRow, deployment: Served) -> Prediction:
     if row.output_tokens is None:
         raise UnsupportedError("the output length is not stated", code="unstated_output")
     prompt, output = _lengths(row)
@@ -475,7 +502,7 @@ def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
     )
 
 
-def _predict_prompts(row: ServingRow, deployment: Deployment) -> Prediction:
+def _predict_prompts(row: ServingRow, deployment: Served) -> Prediction:
     if row.prompt_tokens is None:
         raise UnsupportedError("the prompt length is not stated", code="unstated_prompt")
     behind = row.cached_tokens or 0.0
@@ -490,7 +517,7 @@ def _predict_prompts(row: ServingRow, deployment: Deployment) -> Prediction:
     )
 
 
-def _predict_step(row: ServingRow, deployment: Deployment) -> Prediction:
+def _predict_step(row: ServingRow, deployment: Served) -> Prediction:
     context = row.prompt_tokens or 0.0
     contexts, shares = grow(context, max(1.0, row.output_tokens or 1.0))
     answers = Passes.of(row.batch, context=contexts)
@@ -507,7 +534,7 @@ def _predict_step(row: ServingRow, deployment: Deployment) -> Prediction:
     )
 
 
-_SCOPES: Final[dict[str, Callable[[ServingRow, Deployment], Prediction]]] = {
+_SCOPES: Final[dict[str, Callable[[ServingRow, Served], Prediction]]] = {
     "prefill_step": _predict_prompts,
     "decode_step": _predict_step,
     "request": _predict_batch,

@@ -163,6 +163,7 @@ def verify(
     *,
     model: str = "",
     hardware: str = "",
+    host: str = "",
     precision: str = "",
     runtime: str = "",
     engine: str = "",
@@ -179,8 +180,9 @@ def verify(
     """Return measurements from files of other tools next to their predictions, and causes of differences.
 
     Formats are recognized by content. The other arguments supply or override values of the files. `precision` is that
-    of the weights for a served model. `passes` is the number of passes in a meter's window, `replicas` the servers that
-    share the requests, `prompt` and `output` the tokens per request. `keep` stores the rows as measurements.
+    of the weights for a served model, and `host` the processor that holds a part of it. `passes` is the number of
+    passes in a meter's window, `replicas` the servers that share the requests, `prompt` and `output` the tokens per
+    request. `keep` stores the rows as measurements.
     `calibrate` fits the hardware, or a serving engine on it, to these and all stored measurements, and writes the
     result to the user's folder. Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError
     for a value that is missing or unknown.
@@ -193,7 +195,14 @@ def verify(
             raise UsageError(f"--{name} is {count}, expected a whole number from 1")
     if runtime:
         check_name("runtime", runtime, RUNTIME_NAMES)
-    names = {"model": model, "hardware": hardware, "precision": precision, "runtime": runtime, "engine": engine}
+    names = {
+        "model": model,
+        "hardware": hardware,
+        "host": host,
+        "precision": precision,
+        "runtime": runtime,
+        "engine": engine,
+    }
     stated = {**names, **counts}
     paths = [files] if isinstance(files, str | Path) else files
     readings = [one for path in paths for one in read_file(Path(path), stated)]

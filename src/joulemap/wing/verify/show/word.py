@@ -126,8 +126,8 @@ REASONS: Final[Mapping[str, Template]] = {
 
 SINGLE_RUN: Final = Template("{precision}, batch {batch}, {runtime}")
 SERVED_RUN: Final = Template(
-    "{engine}[ on {devices} devices], {weights} weights[, {cache} cache], {scope}, prompt {prompt}, "
-    "output {output}, {batch} {requests} in flight"
+    "{engine}[ on {devices} devices][ with {others}, layers {split}], {weights} weights[, {cache} cache], {scope}, "
+    "prompt {prompt}, output {output}, {batch} {requests} in flight"
 )
 WIDE: Final = "16-bit"
 REQUEST, REQUESTS = "request", "requests"
