@@ -156,6 +156,12 @@ class Requests:
     """Blocks for a simulated prefix cache; None if `cached_tokens` states the cache hits."""
 
 
+CLIENTS: Final = ("steady", "together", "waves")
+"""Clients that keep requests in flight: independent of each other; started together, as by a benchmark; started
+together again whenever all have ended, as in batches.
+"""
+
+
 @frozen(kw_only=True)
 class Load:
     """Load on a server: an arrival rate, a number of requests in flight, or, without both, all requests at once.
@@ -182,6 +188,10 @@ class Load:
     """Mean time from the end of an answer to the next turn."""
     reuses: bool = True
     """True if prompt tokens in the prefix cache are reused; False computes all of them."""
+    client: str = attrs.field(default="steady", validator=attrs.validators.in_(CLIENTS))
+    """How requests in flight start, one of `CLIENTS`."""
+    gap_s: float = _number(0.0, 0.0)
+    """Mean time from the end of an answer to the next request of its client; exponential if steady."""
     spread_fraction: float = _number(0.0, 0.0, 0.999)
     """Relative spread around the lengths, which are means, drawn uniformly: 0.1 gives 90 to 110 %."""
     warm_up: int = _number(0, 0)

@@ -185,7 +185,7 @@ def _widen(
     passes = []
     for row, deployment in zip(rows, deployments, strict=True):
         prompt, output = _lengths(row)
-        asked, _ = prefill(1.0, max(prompt, 1.0), 0.0, deployment.stack.step_tokens)
+        asked, _ = prefill(1.0, max(prompt, 1.0), 0.0, deployment.step_tokens)
         step = Passes.of([row.batch], context=[prompt + output / 2.0])
         passes += [(deployment, deployment.ask(asked)[0])]
         passes += [passes[-1] if SCOPE[row.scope].is_prompt else (deployment, deployment.ask(step)[0])]
@@ -379,7 +379,7 @@ def _predict_batch(row: ServingRow, deployment: Deployment) -> Prediction:
         output_tokens=output,
         room=_room(deployment, row.batch, prompt, output),
         waits=stack.waits,
-        step_tokens=stack.step_tokens,
+        step_tokens=deployment.step_tokens,
         recomputes=not row.uses_cache,
     )
     (cost,) = run_batches(deployment, [batch])
@@ -420,7 +420,7 @@ def _predict_tests(deployment: Deployment) -> Prediction:
     """
     prompt, output = max(LOCALSCORE_TESTS)
     room = _room(deployment, 1.0, prompt, output)
-    step = deployment.stack.step_tokens
+    step = deployment.step_tokens
     costs = run_batches(
         deployment,
         [
@@ -442,7 +442,7 @@ def _load(row: ServingRow, deployment: Deployment) -> Steady:
         prompt_tokens=prompt,
         output_tokens=output,
         room=_room(deployment, row.batch, prompt, output, MIDDLE),
-        step_tokens=stack.step_tokens,
+        step_tokens=deployment.step_tokens,
         mixes=stack.mixes,
         request_s=stack.value("request"),
         rank_wait_steps=stack.value("rank_wait") if deployment.data_devices > 1 else 0.0,
@@ -479,7 +479,7 @@ def _predict_prompts(row: ServingRow, deployment: Deployment) -> Prediction:
     if row.prompt_tokens is None:
         raise UnsupportedError("the prompt length is not stated", code="unstated_prompt")
     behind = row.cached_tokens or 0.0
-    passes, times = prefill(row.batch, behind + row.prompt_tokens, behind, deployment.stack.step_tokens)
+    passes, times = prefill(row.batch, behind + row.prompt_tokens, behind, deployment.step_tokens)
     cost = deployment.price(passes)
     seconds, joules = float(cost.seconds @ times), float(cost.joules @ times)
     return Prediction(
@@ -494,7 +494,7 @@ def _predict_step(row: ServingRow, deployment: Deployment) -> Prediction:
     context = row.prompt_tokens or 0.0
     contexts, shares = grow(context, max(1.0, row.output_tokens or 1.0))
     answers = Passes.of(row.batch, context=contexts)
-    prompt, times = prefill(1.0, max(1.0, context), 0.0, deployment.stack.step_tokens)
+    prompt, times = prefill(1.0, max(1.0, context), 0.0, deployment.step_tokens)
     cost, count = deployment.price(Passes.joined((answers, prompt))), len(shares)
     seconds, joules = float(cost.seconds[:count] @ shares), float(cost.joules[:count] @ shares)
     return Prediction(
