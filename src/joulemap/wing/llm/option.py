@@ -202,8 +202,7 @@ class ServingOptions(ServerOptions):
     )
     client: str = advanced(
         "steady",
-        "Clients of --in-flight: steady, independent; together, all at first and equal, as in a benchmark; waves, all "
-        "again when all have ended.",
+        "Clients of --in-flight: steady (independent), together (a benchmark's) or waves (each after the last).",
         metavar="NAME",
     )
     requests: Path | None = advanced(
