@@ -19,7 +19,7 @@ from joulemap.wing.llm.capacity.question import Question
 from joulemap.wing.llm.capacity.row import NOT_STORED, Stored, name_case, share_assumed
 from joulemap.wing.llm.generated.row import LoadRow, PoolRow
 from joulemap.wing.llm.serving.deployment import Deployment
-from joulemap.wing.llm.serving.load import Load, Served
+from joulemap.wing.llm.serving.load import CLIENT_S, ROUNDS, Load, Served
 from joulemap.wing.llm.serving.request import read_requests
 from joulemap.wing.llm.serving.serve import (
     count_answers,
@@ -35,15 +35,6 @@ SPREAD: Final = 1.0 / 9.0
 """Spread of the lengths of requests in flight, without which all of them would take the same time.
 
 Source: InferenceX, whose lengths are uniform in 80 to 100 % of the nominal ones, here around their mean.
-"""
-
-
-CLIENT_S: Final = 0.03
-"""Mean time in which a client answers the end of a request with its next one: network, and the loop of the client.
-
-Without it, requests arrive at the very end of a pass, and none waits for the pass at hand. Source: assumed; from 5 to
-50 ms, mean times to first token of steady clients differ by 5 %. Nine loads of blawesom/gpu_inference_bench on L40,
-whose client keeps requests together, are predicted with an error of 9 % at 30 to 100 ms, 28 % without a gap.
 """
 
 
@@ -78,8 +69,8 @@ def read_load(question: Question) -> Load | None:
     load = attrs.evolve(serving.form_load(serving.rate_per_s), in_flight=serving.in_flight, trace=trace)
     if serving.in_flight and serving.turns == 1:
         load = attrs.evolve(load, client=serving.client, gap_s=CLIENT_S)
-    if serving.in_flight and serving.client != "steady":
-        load = attrs.evolve(load, requests=(10 if serving.client == "together" else 3) * serving.in_flight)
+    if serving.in_flight and serving.client in ROUNDS:
+        load = attrs.evolve(load, requests=ROUNDS[serving.client] * serving.in_flight)
     if serving.in_flight and trace is None and serving.turns == 1 and serving.client == "steady":
         longest = (question.decoder.context_length or math.inf) / question.context
         load = attrs.evolve(load, spread_fraction=min(SPREAD, longest - 1.0))

@@ -23,10 +23,12 @@ from joulemap.system import JoulemapError, Reason, UnsupportedError
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.pass_name import find_decoder
 from joulemap.wing.llm.row import LOCALSCORE, Prediction, ServingRow
-from joulemap.wing.llm.serving.batch import Batch, BatchCost, grow, prefill, run_batches
+from joulemap.wing.llm.serving.batch import Batch, grow, prefill, run_batches
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
+from joulemap.wing.llm.serving.load import CLIENT_S, ROUNDS, Load
 from joulemap.wing.llm.serving.memory import GROWN, MIDDLE, Room
 from joulemap.wing.llm.serving.pass_error import find_thin_widths
+from joulemap.wing.llm.serving.serve import open_deployment, simulate
 from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
 from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.setting import Serving
@@ -73,17 +75,15 @@ BITSANDBYTES_INT8: Final = "int8:row"
 FP4_BLOCKS: Final = "nvfp4"
 """Format of weights that a row calls fp4."""
 
-TOGETHER: Final = 0.7
-"""Share of the requests of a client, who sends a new one for each that ended, that arrive together: requests of equal
-lengths end together, others do not.
-
-Derived: means of 32 boards and models (blawesom/gpu_inference_bench, gpustack, hholtmann/llm-consumer-gpu-benchmark,
-LottoLottoLotto/4x3090-llm-benchmarks, sgl-cookbook, SGLang, vLLM recipes). 152 times to first token err by 0.73 (mean
-|ln error|) with 0.5, 0.71 with 0.7 and with 1, 1.35 with 0; 146 times between tokens by 0.40, 0.40, 0.39 and 0.41.
+UNKNOWN_CLIENT: Final = 0.9
+"""Additional half-width of a first token under a load of an unknown client. Derived: means of 32 boards and models of
+clients who send a request for each that ended (blawesom/gpu_inference_bench, gpustack, sgl-cookbook, SGLang, vLLM
+recipes, hholtmann/llm-consumer-gpu-benchmark, LottoLottoLotto/4x3090-llm-benchmarks): with it, the half-width is the
+1.1 that cover 80 % of 152 times, predicted with a constant share of requests that arrive together.
 """
 
-TOGETHER_DOUBT: Final = 0.9
-"""Additional half-width of such a mean. Derived: with it, the half-width is the 1.1 that cover 80 % of these times."""
+SPREAD: Final = 0.5
+"""Spread of the lengths of a load that states means of lengths, not lengths. Source: assumed."""
 
 WIDE: Final = ("bf16", "fp16", "fp32")
 """Interchangeable precisions: one replaces another that a chip lacks."""
@@ -195,7 +195,7 @@ def _widen(
     return [
         attrs.evolve(
             one,
-            prompt_half_width=math.hypot(prompt, TOGETHER_DOUBT if row.stays_together else 0.0),
+            prompt_half_width=math.hypot(prompt, UNKNOWN_CLIENT if row.has_unknown_client else 0.0),
             token_half_width=token,
         )
         for row, one, prompt, token in zip(rows, predictions, each[::2], each[1::2], strict=True)
@@ -371,6 +371,8 @@ def _room(deployment: Deployment, batch: float, prompt: float, output: float, gr
 def _predict_batch(row: ServingRow, deployment: Deployment) -> Prediction:
     if row.prompt_kind == LOCALSCORE and row.prompt_tokens is None:
         return _predict_tests(deployment)
+    if row.client == "together":
+        return _simulate(row, deployment)
     prompt, output = _lengths(row)
     stack = deployment.stack
     batch = Batch(
@@ -385,32 +387,18 @@ def _predict_batch(row: ServingRow, deployment: Deployment) -> Prediction:
     (cost,) = run_batches(deployment, [batch])
     seconds = cost.request_s
     tokens = row.batch * output
-    first_s = _burst(batch, cost) if row.burst_fraction else cost.first_token_s
-    first = Prediction(time_to_first_token_s=first_s, inter_token_latency_s=cost.between_s)
+    first = Prediction(time_to_first_token_s=cost.first_token_s, inter_token_latency_s=cost.between_s)
     if row.output_tokens is None:
         return first
-    whole_s = first_s + seconds / batch.waves - cost.first_token_s if row.burst_fraction else seconds
     return attrs.evolve(
         first,
-        request_latency_s=whole_s,
+        request_latency_s=seconds,
         output_tokens_per_s=tokens / seconds,
         total_tokens_per_s=row.batch * (prompt + output) / seconds,
         energy_per_output_token_j=cost.joules / tokens if tokens else None,
         energy_per_request_j=cost.joules / row.batch,
         power_w=cost.joules / cost.request_s,
     )
-
-
-def _burst(batch: Batch, cost: BatchCost) -> float:
-    """Return the mean time to first token of requests that arrive together.
-
-    Their prompts take one pass after another, and sequences that do not fit wait for the waves before them.
-    """
-    _, times = prefill(batch.together, batch.prompt_tokens, 0.0, batch.step_tokens)
-    chunks = max(1.0, math.ceil(batch.prompt_tokens / batch.step_tokens))
-    count = max(1.0, float(times.sum()) / chunks)
-    waiting_s = cost.request_s / batch.waves * (batch.waves - 1.0) / 2.0
-    return waiting_s + cost.first_token_s * (count + 1.0) / count / 2.0
 
 
 def _predict_tests(deployment: Deployment) -> Prediction:
@@ -453,25 +441,49 @@ def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
     if row.output_tokens is None:
         raise UnsupportedError("the output length is not stated", code="unstated_output")
     prompt, output = _lengths(row)
+    if row.client == "together" or row.has_unknown_client:
+        return _simulate(row, deployment)
     cost = run_steady(deployment, _load(row, deployment))
-    late_s = 0.0
-    burst = TOGETHER if row.stays_together else min(row.burst_fraction or 0.0, 1.0)
-    if burst:  # requests that arrive together wait for each other's prompts
-        together = attrs.evolve(row, scope="offline", batch=max(1.0, round(row.batch)), burst_fraction=1.0)
-        first_s = _predict_batch(together, deployment).time_to_first_token_s or cost.first_token_s
-        late_s = burst * max(0.0, first_s - cost.first_token_s)
-    step_s = cost.median_step_s if row.statistic == "median" else cost.step_s
-    if row.stays_together:  # a request takes as long, so an answer meets fewer prompts than its first token waits for
-        step_s = max(cost.median_step_s, step_s - late_s / max(1.0, output - 1.0))
     return Prediction(
-        time_to_first_token_s=cost.first_token_s + late_s,
-        inter_token_latency_s=step_s,
-        request_latency_s=cost.request_s + (0.0 if row.stays_together else late_s),
+        time_to_first_token_s=cost.first_token_s,
+        inter_token_latency_s=cost.median_step_s if row.statistic == "median" else cost.step_s,
+        request_latency_s=cost.request_s,
         output_tokens_per_s=cost.output_tokens_per_s,
         total_tokens_per_s=cost.output_tokens_per_s * (1.0 + prompt / output),
         energy_per_output_token_j=cost.output_token_j,
         energy_per_request_j=cost.output_token_j * output,
         power_w=cost.power_w,
+    )
+
+
+def _simulate(row: ServingRow, deployment: Deployment) -> Prediction:
+    """Return the prediction of a load whose requests start together, all at once if it is offline, as `serve` does."""
+    prompt, output = _lengths(row)
+    _room(deployment, row.batch, prompt, output)
+    batch, is_whole = max(1, round(row.batch)), output.is_integer() and prompt.is_integer()
+    spread = (0.0 if is_whole else SPREAD) if row.length_spread is None else row.length_spread
+    load = Load(
+        in_flight=None if row.scope == "offline" else batch,
+        requests=round(row.requests or (batch if row.scope == "offline" else ROUNDS["together"] * batch)),
+        prompt_tokens=max(1, round(prompt)),
+        output_tokens=max(1, round(output)),
+        client="together",
+        gap_s=CLIENT_S,
+        spread_fraction=spread,
+    )
+    table, limits = open_deployment(deployment, load)
+    longest = math.ceil((1.0 + spread) * (prompt + output)) + 1
+    served = simulate(table, load, attrs.evolve(limits, cache_tokens=max(limits.cache_tokens, longest)))
+    times = served.token_time
+    return Prediction(
+        time_to_first_token_s=served.first_token.mean,
+        inter_token_latency_s=times.p50 if row.statistic == "median" else times.mean,
+        request_latency_s=served.latency.mean,
+        output_tokens_per_s=served.output_tokens / served.duration_s,
+        total_tokens_per_s=(served.prompt_tokens + served.output_tokens) / served.duration_s,
+        energy_per_output_token_j=served.energy_j / served.output_tokens,
+        energy_per_request_j=served.energy_j / served.requests,
+        power_w=served.energy_j / served.duration_s,
     )
 
 
