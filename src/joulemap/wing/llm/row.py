@@ -123,7 +123,7 @@ class ServingRow:
     file_bytes: float | None = _maybe(_positive)
     """Size of the stored weights."""
     client: str = attrs.field(default="", validator=attrs.validators.in_(("", *CLIENTS)))
-    """How the requests in flight start; empty if unknown."""
+    """Start of the requests in flight, one of `CLIENTS`; empty if unknown."""
     requests: float | None = _maybe(_one)
     """Number of requests, over which times are means."""
     length_spread: float | None = _maybe(_any)

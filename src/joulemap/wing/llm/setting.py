@@ -71,7 +71,7 @@ class Serving:
     in_flight: int | None = attrs.field(default=None, validator=attrs.validators.optional(is_count))
     """Concurrent requests (closed loop): a new one replaces each finished one. None models only the given batches."""
     client: str = "steady"
-    """How the requests in flight start, one of `CLIENTS`."""
+    """Start of the requests in flight, one of `CLIENTS`."""
     requests: str = attrs.field(default="", converter=as_path)
     """CSV or JSONL trace of requests, used instead of identical requests."""
 

@@ -200,7 +200,7 @@ class Load:
     reuses: bool = True
     """True if prompt tokens in the prefix cache are reused; False computes all of them."""
     client: str = attrs.field(default="steady", validator=attrs.validators.in_(CLIENTS))
-    """How requests in flight start, one of `CLIENTS`."""
+    """Start of the requests in flight, one of `CLIENTS`."""
     gap_s: float = _number(0.0, 0.0)
     """Mean time from the end of an answer to the next request of its client; exponential if steady."""
     spread_fraction: float = _number(0.0, 0.0, 0.999)

@@ -134,7 +134,7 @@ class Station:
         self.joined = [0] * count
         """Number of decode passes before each sequence joined them; -1 during prefill."""
         self.after: Callable[[int, float], None] = self.end
-        """What follows the last token of a sequence here: its end, or another station."""
+        """Callback after the last token of a sequence here: its end, or another station."""
         self.servers = [(kind or Server)(self) for _ in range(servers)]
 
     def expect(self, accepted: Sequence[int]) -> None:
