@@ -837,7 +837,9 @@ CREATE TABLE internal.serving_measurement (
     uses_cache BOOLEAN NOT NULL,
     context_tokens DOUBLE CHECK (context_tokens > 0),
     file_bytes DOUBLE CHECK (file_bytes > 0),
-    burst_fraction DOUBLE CHECK (burst_fraction >= 0),
+    client VARCHAR NOT NULL CHECK (client IN ('', 'steady', 'together', 'waves')),
+    requests DOUBLE CHECK (requests >= 1),
+    length_spread DOUBLE CHECK (length_spread >= 0),
     statistic VARCHAR NOT NULL CHECK (statistic IN ('mean', 'median')),
     prompt_kind VARCHAR NOT NULL,
     notes VARCHAR NOT NULL,
@@ -882,7 +884,9 @@ COMMENT ON COLUMN internal.serving_measurement.cached_tokens IS 'Prompt tokens p
 COMMENT ON COLUMN internal.serving_measurement.uses_cache IS 'Whether keys and values are cached between steps';
 COMMENT ON COLUMN internal.serving_measurement.context_tokens IS 'Context length per sequence that passes were compiled for; null if not stated';
 COMMENT ON COLUMN internal.serving_measurement.file_bytes IS 'Bytes of the stored weights; null if not stated';
-COMMENT ON COLUMN internal.serving_measurement.burst_fraction IS 'Share of the requests that arrived together at the start';
+COMMENT ON COLUMN internal.serving_measurement.client IS 'How the requests in flight start: steady, together or waves; empty if unknown';
+COMMENT ON COLUMN internal.serving_measurement.requests IS 'Number of requests over which times are means; null if not stated';
+COMMENT ON COLUMN internal.serving_measurement.length_spread IS 'Relative spread of lengths around their means, both ways; 0 for equal lengths, null if not stated';
 COMMENT ON COLUMN internal.serving_measurement.statistic IS 'Statistic of the time between tokens: mean or median';
 COMMENT ON COLUMN internal.serving_measurement.prompt_kind IS 'short for a short prompt of unstated length; else empty';
 COMMENT ON COLUMN internal.serving_measurement.notes IS 'Other conditions';

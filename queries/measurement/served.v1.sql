@@ -41,7 +41,9 @@ cached_tokens = { type = "DOUBLE", null = true, meaning = "tokens of a sequence 
 uses_cache = { type = "BOOLEAN", meaning = "true if keys and values are kept from step to step" }
 context_tokens = { type = "DOUBLE", null = true, meaning = "context length in tokens that the passes were compiled for" }
 file_bytes = { type = "DOUBLE", null = true, unit = "B", meaning = "size of the weights as they are stored" }
-burst_fraction = { type = "DOUBLE", null = true, meaning = "share of the requests that arrived together at the start; null if none did" }
+client = { type = "VARCHAR", meaning = "how the requests in flight start: steady, together or waves; empty if unknown" }
+requests = { type = "DOUBLE", null = true, meaning = "number of requests over which times are means" }
+length_spread = { type = "DOUBLE", null = true, meaning = "relative spread of lengths around their means, both ways; 0 for equal lengths" }
 statistic = { type = "VARCHAR", meaning = "statistic of times between tokens: mean or median" }
 prompt_kind = { type = "VARCHAR", meaning = "statement about a prompt of unknown length: short, or empty for none" }
 notes = { type = "VARCHAR", meaning = "further conditions" }
@@ -52,7 +54,8 @@ SELECT
     tensor_parallel, pipeline_parallel, expert_parallel, data_parallel, other_hardware, layer_split, weight_precision, activation_precision,
     cache_precision, prompt_tokens, output_tokens, batch, time_to_first_token_s, inter_token_latency_s,
     request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j,
-    power_w, power_boundary, idle_power_w, speculative, cached_tokens, uses_cache, context_tokens, file_bytes, burst_fraction, statistic,
+    power_w, power_boundary, idle_power_w, speculative, cached_tokens, uses_cache, context_tokens, file_bytes, client, requests,
+    length_spread, statistic,
     prompt_kind, notes, seen
 FROM serving_measurements
 WHERE ($hardware = '' OR hardware = $hardware)

@@ -1583,7 +1583,9 @@ SELECT
     uses_cache,
     context_tokens,
     file_bytes,
-    burst_fraction,
+    client,
+    requests,
+    length_spread,
     statistic,
     prompt_kind,
     notes,
@@ -1600,7 +1602,9 @@ COMMENT ON COLUMN serving_measurements.cached_tokens IS 'Tokens of a sequence in
 COMMENT ON COLUMN serving_measurements.uses_cache IS 'True if the cache of keys and values is kept from step to step';
 COMMENT ON COLUMN serving_measurements.context_tokens IS 'Tokens of a sequence that passes were compiled for; null where not stated';
 COMMENT ON COLUMN serving_measurements.file_bytes IS 'Size of the weights as stored; null where not stated';
-COMMENT ON COLUMN serving_measurements.burst_fraction IS 'Share of the requests that arrived together at the start; NULL if none did';
+COMMENT ON COLUMN serving_measurements.client IS 'How the requests in flight start: steady, together or waves; empty if unknown';
+COMMENT ON COLUMN serving_measurements.requests IS 'Number of requests over which times are means; NULL if not stated';
+COMMENT ON COLUMN serving_measurements.length_spread IS 'Relative spread of lengths around their means, both ways; 0 for equal lengths, NULL if not stated';
 COMMENT ON COLUMN serving_measurements.statistic IS 'Statistic of the times between tokens: mean or median';
 COMMENT ON COLUMN serving_measurements.prompt_kind IS 'Sources statement on a prompt of unknown length: short, or empty';
 COMMENT ON COLUMN serving_measurements.hardware IS 'Catalogue id, or the name of hardware outside the catalogue';

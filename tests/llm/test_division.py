@@ -114,8 +114,8 @@ def test_stages_reach_beyond_a_link_and_the_devices_of_a_stage_do_not(
 def test_what_a_server_can_do_follows_from_its_passes() -> None:
     """A deployment's stand-in: prompts of 1,000 tokens take 110 ms; steps 10 ms and 0.1 ms for each sequence."""
     surface = StraightPass(sequence_s=1e-4)
-    stack = SimpleNamespace(limit_sequences=lambda _: 64, step_tokens=1000, value=lambda _: 0.02, reserves_output=True)
-    deployment = SimpleNamespace(stack=stack, price=surface.price, hardware=SimpleNamespace(architecture="gpu"))
+    stack = SimpleNamespace(value=lambda _: 0.02, reserves_output=True)
+    deployment = SimpleNamespace(stack=stack, price=surface.price, sequence_limit=64, step_tokens=1000)
     room = SimpleNamespace(sequences=lambda *_: 1e9)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("joulemap.wing.llm.serving.serve.Room", lambda **_: room)

@@ -509,5 +509,5 @@ def test_a_long_prompt_is_priced_in_chunks_of_the_engine(tmp_path: Path) -> None
         Source(path=tmp_path / "x.duckdb")
     )
     engine = question.stack.id
-    assert question.prefill_key(1, 1) == (f"llama-3.1-8b(tokens=8192,cached=61404,engine={engine})", 1)
-    assert [question.count_prefills(batch) for batch in (1, 4)] == [16, 64]
+    assert question.prefill_key(1, 1, 8192) == (f"llama-3.1-8b(tokens=8192,cached=61404,engine={engine})", 1)
+    assert [question.count_prefills(batch, 8192) for batch in (1, 4)] == [16, 64]

@@ -15,9 +15,9 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.llm.capacity.load import form_load
 from joulemap.wing.llm.serving.grid import Pass
 from joulemap.wing.llm.serving.load import Limits, Load, Log, Requests, Served
-from joulemap.wing.llm.serving.queue import Server, count_until, find_fitting
 from joulemap.wing.llm.serving.request import draw_requests
 from joulemap.wing.llm.serving.serve import simulate, simulate_pools
+from joulemap.wing.llm.serving.station import Station, count_until, find_fitting
 from joulemap.wing.llm.serving.steady import Steady, run_steady
 from joulemap.wing.llm.serving.warm_up import Pool
 
@@ -260,8 +260,9 @@ def outcome_times(served: Served) -> list[tuple[float, float]]:
 @pytest.mark.parametrize("load", LOADS)
 def test_the_cache_is_never_exceeded(load: str) -> None:
     requests = draw_requests(LOADS[load], 0)
-    server = Server(LENGTHY, requests, TIGHT, LOADS[load], Log.of(len(requests.prompt_tokens)))
-    server.expect(find_fitting(requests, TIGHT))
+    station = Station(LENGTHY, requests, TIGHT, LOADS[load], Log.of(len(requests.prompt_tokens)))
+    (server,) = station.servers
+    station.expect(find_fitting(requests, TIGHT))
     held, running = [0.0], [0]
     while server.advance():
         held.append(server.held)

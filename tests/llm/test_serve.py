@@ -18,6 +18,7 @@ from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.predict import find_deployment
 from joulemap.wing.llm.serving.serve import find_limits, serve
 from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.llm.stack import find_stack
 
 
 @cache
@@ -38,11 +39,30 @@ def test_one_request_alone_takes_its_passes() -> None:
     assert_close(served.energy_j - served.idle_j, float(joules[0] + 63 * joules[1]), rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("chip", "engine", "tokens", "sequences"),
+    [
+        ("h100_sxm5", "vllm", 8192, 1024),
+        ("l40s", "vllm", 2048, 256),
+        ("a100_sxm4_80gb", "vllm", 2048, 256),
+        ("tpu_v5e", "vllm", 512, 256),
+        ("xeon_8490h", "vllm", 2048, 128),
+        ("a100_sxm4_80gb", "sglang", 8192, 1024),
+        ("a100_sxm4_40gb", "sglang", 4096, 1024),
+        ("rtx_4090", "sglang", 2048, 1024),
+        ("b200_sxm", "sglang", 16384, 1024),
+    ],
+)
+def test_limits_of_a_pass_follow_the_board(chip: str, engine: str, tokens: int, sequences: int) -> None:
+    stack, hardware = find_stack(engine), load_catalogue().find(chip)
+    assert (stack.limit("step_tokens", hardware), stack.limit("sequence_limit", hardware)) == (tokens, sequences)
+
+
 def test_limits_are_those_of_stack_and_memory() -> None:
     surface = deploy("trt")
     limits = find_limits(surface, Load(prompt_tokens=2000, output_tokens=400))
     assert limits.reserves_output and limits.mixes
-    assert limits.step_tokens == surface.stack.step_tokens
+    assert limits.step_tokens == surface.step_tokens
     assert limits.cache_tokens == int(Room(deployment=surface).count_tokens(2400))
 
 

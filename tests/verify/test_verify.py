@@ -25,7 +25,6 @@ from joulemap.plan.source import Source
 from joulemap.show.present.cell import show_share
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.wing.llm.row import Prediction, ServingRow
-from joulemap.wing.llm.serving.predict import TOGETHER
 from joulemap.wing.verify import measured
 from joulemap.wing.verify.cause import STATED, find_causes, list_suppositions
 from joulemap.wing.verify.file import Reading, read_file
@@ -352,7 +351,7 @@ def test_a_kind_of_weights_is_the_format_in_which_the_model_is_published(
 
 
 def test_requests_that_start_together_wait_for_each_others_prompts(tmp_path: Path) -> None:
-    """All of 300 prompts of 999 tokens in passes of 8,192: the mean waits for half of them; or 32 of 300 do."""
+    """All of 300 prompts of 999 tokens in passes of 8,192: the mean waits for about half of them; or 32 of 300 do."""
     one = json.loads((DATA / "vllm.json").read_text()) | {
         "request_rate": "inf",
         "gpu": "NVIDIA H100",
@@ -364,27 +363,14 @@ def test_requests_that_start_together_wait_for_each_others_prompts(tmp_path: Pat
         path.write_text(json.dumps(one | {"max_concurrency": limit}))
         (reading,) = read_file(path, NOTHING)
         assert isinstance(reading.row, ServingRow)
-        fraction = 1.0 if limit is None else reading.row.batch / 300
-        assert_close(reading.row.burst_fraction, fraction)
-        found[name] = predict_row(reading.row, find_hardware("h100_sxm5"))
-        alone = attrs.evolve(reading.row, burst_fraction=0.0)
-        found[f"{name} alone"] = predict_row(alone, find_hardware("h100_sxm5"))
-        unstated = attrs.evolve(reading.row, burst_fraction=None)
-        found[f"{name} unstated"] = predict_row(unstated, find_hardware("h100_sxm5"))
-    passes = 300 / (8192 // 999)
-    whole, mean = (found[name].time_to_first_token_s or 0.0 for name in ("all alone", "all"))
-    assert_close(mean / whole, (passes + 1.0) / passes / 2.0)
-    few, steady = (found[name].time_to_first_token_s or 0.0 for name in ("few", "few alone"))
-    assert few > steady
-    mean = found["few unstated"].time_to_first_token_s or 0.0
-    assert_close((mean - steady) / (few - steady), TOGETHER / fraction)
-    assert found["few"].inter_token_latency_s == found["few alone"].inter_token_latency_s
-    # a request takes as long either way: what its first token waits for, its answer does not
-    apart, kept = (found[name] for name in ("few alone", "few unstated"))
-    assert_close(apart.request_latency_s, kept.request_latency_s or 0.0)
-    shorter = (apart.inter_token_latency_s or 0.0) - (kept.inter_token_latency_s or 0.0)
-    assert isinstance(reading.row, ServingRow)
-    assert_close(shorter * ((reading.row.output_tokens or 0.0) - 1.0), mean - steady)
+        assert (reading.row.client, reading.row.requests) == ("together", 300)
+        for client in ("together", "steady"):
+            row = attrs.evolve(reading.row, client=client)
+            found[f"{name} {client}"] = predict_row(row, find_hardware("h100_sxm5"))
+    first = {name: one.time_to_first_token_s or 0.0 for name, one in found.items()}
+    assert_close(first["all together"] / first["all steady"], 0.5, rel=0.15)
+    assert first["few together"] > first["few steady"]
+    assert_close(found["few together"].inter_token_latency_s, found["few steady"].inter_token_latency_s or 0.0, rel=0.1)
 
 
 @pytest.mark.sample(2)

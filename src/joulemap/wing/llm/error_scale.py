@@ -99,8 +99,8 @@ AT_ONCE: Final = 2.1
 """Half-width that users without a pause add to a mean first token: their requests can arrive together, which times of
 requests that arrive evenly leave out.
 
-Derived: 152 such times err by 1.35 (mean |ln error|) without requests together, and by 0.71 with the share in
-`serving.predict.TOGETHER`, where a half-width of 1.1 covers 80 % of them: 1.1 x 1.35 / 0.71.
+Derived: 152 such times err by 1.35 (mean |ln error|) without requests together, and by 0.71 with a share of 0.7 that
+arrive together, where a half-width of 1.1 covers 80 % of them: 1.1 x 1.35 / 0.71.
 """
 
 SERVED_OPPOSITION: Final = 0.4

@@ -200,6 +200,11 @@ class ServingOptions(ServerOptions):
         "Concurrent requests; a new one starts when one ends. Lengths vary by 11 % around --prompt and --output.",
         min=1,
     )
+    client: str = advanced(
+        "steady",
+        "Clients of --in-flight: steady (independent), together (a benchmark's) or waves (each after the last).",
+        metavar="NAME",
+    )
     requests: Path | None = advanced(
         None,
         "CSV of requests: prompt_tokens, output_tokens, optionally arrival_s, conversation, cached_tokens; or .jsonl.",

@@ -14,6 +14,7 @@ from joulemap.catalog.measurement import FIGURES, check_columns, check_range, ch
 from joulemap.domain import SCOPE
 from joulemap.physics import BOARD, BOUNDARY_NAMES, MEASURED_AT, BoundaryName
 from joulemap.system import UsageError, frozen
+from joulemap.wing.llm.serving.load import CLIENTS
 
 if TYPE_CHECKING:
     from joulemap.domain import HardwareEntry
@@ -55,7 +56,7 @@ NOTES: Final[Sequence[tuple[str, re.Pattern[str], object]]] = (
     ("file_bytes", re.compile(r"weights (\d+) bytes"), None),
     ("context_tokens", re.compile(r"context length (\d+)"), None),
     ("statistic", re.compile(r"between tokens: median(?!s over requests)|\bmedian TPOT\b"), "median"),
-    ("burst_fraction", re.compile(r"medians over requests|lengths vary"), 0.0),
+    ("client", re.compile(r"medians over requests|lengths vary"), "steady"),
     ("prompt_kind", re.compile(r"prompt[^;]*(?:\bshort\b|some ten tokens)"), "short"),
     ("prompt_kind", re.compile(r"means over nine tests"), LOCALSCORE),
 )
@@ -130,8 +131,12 @@ class ServingRow:
     """Tokens per sequence for which the kernels were compiled."""
     file_bytes: float | None = _maybe(_positive)
     """Size of the stored weights."""
-    burst_fraction: float | None = _maybe(_any)
-    """Share of the requests that arrive together at the start, whose times are means over all of them."""
+    client: str = attrs.field(default="", validator=attrs.validators.in_(("", *CLIENTS)))
+    """Start of the requests in flight, one of `CLIENTS`; empty if unknown."""
+    requests: float | None = _maybe(_one)
+    """Number of requests, over which times are means."""
+    length_spread: float | None = _maybe(_any)
+    """Relative spread of the lengths around their means, both ways; 0 for equal lengths."""
     statistic: str = attrs.field(default="mean", validator=attrs.validators.in_(STATISTICS))
     """Statistic of the times between tokens."""
     prompt_kind: str = attrs.field(default="", validator=attrs.validators.in_(PROMPTS))
@@ -156,9 +161,9 @@ class ServingRow:
             )
 
     @property
-    def stays_together(self) -> bool:
-        """True for means over a load whose arrivals are not stated, because a client may keep requests together."""
-        return self.scope == "steady_serving" and self.burst_fraction is None and self.statistic == "mean"
+    def has_unknown_client(self) -> bool:
+        """True for means over a load of an unknown client, who may keep requests together."""
+        return self.scope == "steady_serving" and not self.client and self.statistic == "mean"
 
     @property
     def boundary(self) -> BoundaryName:

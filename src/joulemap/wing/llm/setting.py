@@ -16,7 +16,7 @@ from joulemap.catalog import DATA
 from joulemap.domain import ABOVE_0, each_count, each_text, is_count
 from joulemap.domain.field import as_path, whole_to, within
 from joulemap.system import UsageError, frozen, parse_si, read_real, read_whole
-from joulemap.wing.llm.serving.load import Load, Tier
+from joulemap.wing.llm.serving.load import CLIENTS, Load, Tier
 
 MOST_GUESSED: Final = 15
 """Maximum draft tokens per sequence and step."""
@@ -70,6 +70,8 @@ class Serving:
     """Arrival rate of random requests (Poisson). None models only the given batches."""
     in_flight: int | None = attrs.field(default=None, validator=attrs.validators.optional(is_count))
     """Concurrent requests (closed loop): a new one replaces each finished one. None models only the given batches."""
+    client: str = "steady"
+    """Start of the requests in flight, one of `CLIENTS`."""
     requests: str = attrs.field(default="", converter=as_path)
     """CSV or JSONL trace of requests, used instead of identical requests."""
 
@@ -112,6 +114,10 @@ class Serving:
             raise UsageError(
                 "speculate, the number of draft tokens, needs acceptance, the share of accepted ones; draft needs both"
             )
+        if self.client not in CLIENTS:
+            raise UsageError(f"--client is {self.client!r}, expected {', '.join(CLIENTS)}")
+        if self.client != "steady" and (self.in_flight is None or self.turns > 1 or self.prefill_on):
+            raise UsageError(f"--client {self.client} is for single requests of one server: add --in-flight 16")
         if bool(self.prefill_on) != bool(self.decode_on):
             raise UsageError("--prefill-on and --decode-on name the hardware of two pools: give both")
         for share in self.later_acceptance:

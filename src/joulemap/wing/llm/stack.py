@@ -18,12 +18,12 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import attrs
 
 from joulemap.domain.operator.name import READ_ALL
-from joulemap.physics import DEPLOYED_RUNTIME, RUNTIME_NAMES, Precision, Quantity
+from joulemap.physics import DEPLOYED_RUNTIME, RUNTIME_NAMES, Hardware, Precision, Quantity
 from joulemap.physics.record.quantity import COUNTS, read_evidence
 from joulemap.system import CatalogueError, UnknownNameError, UsageError, find_nearest, fold_name, frozen
 
@@ -194,14 +194,16 @@ class Stack:
         """Fraction of the memory left by weights and activations that the KV cache takes."""
         return self.value("cache_share")
 
-    def limit_sequences(self, architecture: str) -> int:
-        """Return the maximum number of sequences in progress on chips of an architecture class."""
-        return round(self.value("sequence_limit", architecture)) * self.groups
+    def limit(self, name: Literal["step_tokens", "sequence_limit"], chip: Hardware) -> int:
+        """Return the maximum tokens of a pass, or sequences in progress, on a chip.
 
-    @property
-    def step_tokens(self) -> int:
-        """Maximum tokens of a pass."""
-        return round(self.value("step_tokens")) * self.groups
+        The engine's number may be that of a word of the chip's id, of its class, or of boards with less memory:
+        `step_tokens.a100`, `.cpu`, `.below_70GB`.
+        """
+        sizes = (re.fullmatch(rf"{name}\.(below_(\d+)GB)", key) for key in self.coefficients)
+        smaller = sorted((int(size[2]), size[1]) for size in sizes if size)
+        memory = [word for size, word in smaller if chip.memory_capacity.value < size * 1e9]
+        return round(self.value(name, *chip.id.split("_"), chip.architecture, *memory)) * self.groups
 
 
 @frozen(kw_only=True)

@@ -171,6 +171,7 @@ def convert_ranged(cells: Cells, one: Mapping[str, Any], content: Content, state
     if rate * devices * latency_s / at_once > LEAST_FIXED * longest:
         return convert_served(cells, one, content, stated)
     lengths: Cells = {name: RANGE_MEAN * cells[name] for name in ("prompt_tokens", "output_tokens") if name in cells}
+    lengths["length_spread"] = 1.0 / RANGE_MEAN - 1.0
     return convert_served({**cells, **lengths}, one, content, stated)
 
 
@@ -213,10 +214,10 @@ def _complete(raw: Cells, path: Path, stated: Stated) -> Cells:
     if requests == 1.0:
         cells |= {"scope": "request", "batch": 1.0}
     elif is_at_once:
-        cells |= {"scope": "offline", "batch": requests, "burst_fraction": 1.0}
+        cells |= {"scope": "offline", "batch": requests, "requests": requests, "client": "together"}
     else:
         if requests or not begins_at_once:
-            cells["burst_fraction"] = min(1.0, cells["batch"] / requests) if begins_at_once else 0.0
+            cells |= {"client": "together", "requests": requests} if begins_at_once else {"client": "steady"}
         if requests and requests < STEADY * cells["batch"]:
             doubt = math.log1p(cells["batch"] / requests)
             notes.append(Finding(kind="few_requests", values={"requests": requests}, doubt=doubt))

@@ -51,6 +51,9 @@ MOST_CELLS: Final = 2**19
 LEAST_VARIATION: Final = 1e-6
 """Coefficient of variation below which batch times are constant; the shape of their distribution would overflow."""
 
+ROUNDED: Final = 1.0 + 1e-12
+"""Factor on a start time, without which rounding leaves out the request whose arrival makes a batch full."""
+
 MOST_DRAWN: Final = 2**18
 """Maximum random requests per model and seed."""
 
@@ -254,7 +257,7 @@ class _Run:
         server, free = self._find_server(some)
         start = steps.start_s[row]
         np.maximum(free, self._find_ready(spot, gap, some), out=start)
-        until = start / gap
+        until = start / gap * ROUNDED
         np.minimum(until, self.span - 0.5, out=until)
         until += self.offset[0, :some]
         self._serve(number, some, spot, until, server, steps, row)
@@ -269,7 +272,7 @@ class _Run:
         start.min(axis=0, out=first)
         model = np.where(start <= first, heads, np.inf).argmin(axis=0)
         line, gap, mine = self.lines[model, at], gap[model, at], spot[model, at]
-        until = line * self.span + np.minimum(first / gap, self.span - 0.5)
+        until = line * self.span + np.minimum(first / gap * ROUNDED, self.span - 0.5)
         taken = self._serve(number, some, mine, until, server, steps, row, model * self.width)
         self.spot[model, at] += taken
 

@@ -249,7 +249,9 @@ def read_tables(
         "device_counts": [case.world for case in served],
         "batches": [case.batch for case in served],
         "prefill_passes": [
-            question.count_prefills(case.batch) if case is own and question.is_one_run(case.devices) else 0
+            question.count_prefills(case.batch, case.server.step_tokens)
+            if case is own and question.is_one_run(case.devices)
+            else 0
             for case, own in zip(served, stored, strict=True)
         ],
         "engine": question.stack.release,

@@ -19,7 +19,7 @@ from joulemap.wing.llm.capacity.question import Question
 from joulemap.wing.llm.capacity.row import NOT_STORED, Stored, name_case, share_assumed
 from joulemap.wing.llm.generated.row import LoadRow, PoolRow
 from joulemap.wing.llm.serving.deployment import Deployment
-from joulemap.wing.llm.serving.load import Load, Served
+from joulemap.wing.llm.serving.load import CLIENT_S, ROUNDS, Load, Served
 from joulemap.wing.llm.serving.request import read_requests
 from joulemap.wing.llm.serving.serve import (
     count_answers,
@@ -67,7 +67,11 @@ def read_load(question: Question) -> Load | None:
             f"--cache-tier keeps shared prefixes, and {serving.requests} has none: add a column conversation"
         )
     load = attrs.evolve(serving.form_load(serving.rate_per_s), in_flight=serving.in_flight, trace=trace)
-    if serving.in_flight and trace is None and serving.turns == 1:
+    if serving.in_flight and serving.turns == 1:
+        load = attrs.evolve(load, client=serving.client, gap_s=CLIENT_S)
+    if serving.in_flight and serving.client in ROUNDS:
+        load = attrs.evolve(load, requests=ROUNDS[serving.client] * serving.in_flight)
+    if serving.in_flight and trace is None and serving.turns == 1 and serving.client == "steady":
         longest = (question.decoder.context_length or math.inf) / question.context
         load = attrs.evolve(load, spread_fraction=min(SPREAD, longest - 1.0))
     return load

@@ -206,7 +206,7 @@ def _measure(one: Offload, serving: Serving, batch: int, step: Passes) -> dict[s
         sequences=batch,
         prompt_tokens=serving.prompt,
         output_tokens=serving.output,
-        step_tokens=one.device.stack.step_tokens,
+        step_tokens=one.device.step_tokens,
     )
     (cost,) = run_batches(one, (asked,))
     taken = one.divide(step)

@@ -137,25 +137,26 @@ class Question:
             ways = "--prompt, --output or --turns" if self.serving.turns > 1 else "--prompt or --output"
             raise UsageError(f"{self.decoder.name}: {tokens} tokens exceed its context of {most:,}; lower {ways}")
 
-    def pass_batch(self, batch: int) -> int:
-        """Return the number of a batch's prompts that fit in one engine pass."""
-        return min(batch, max(1, self.stack.step_tokens // self.serving.prompt))
-
-    def count_prefills(self, batch: int) -> int:
-        """Return the number of passes that the prompts of a batch take; a prompt longer than a pass has several
-        chunks.
+    def count_prefills(self, batch: int, step_tokens: int) -> int:
+        """Return the number of passes of at most `step_tokens` tokens that the prompts of a batch take; a prompt longer
+        than a pass has several chunks.
         """
-        chunks = -(-self.serving.prompt // self.stack.step_tokens)
-        return -(-batch // self.pass_batch(batch)) * chunks
+        chunks = -(-self.serving.prompt // step_tokens)
+        return -(-batch // self._join(batch, step_tokens)) * chunks
 
-    def prefill_key(self, devices: int, batch: int, routing: str = "") -> tuple[str, int]:
+    def _join(self, batch: int, step_tokens: int) -> int:
+        """Return the number of a batch's prompts that fit in one pass."""
+        return min(batch, max(1, step_tokens // self.serving.prompt))
+
+    def prefill_key(self, devices: int, batch: int, step_tokens: int, routing: str = "") -> tuple[str, int]:
         """Return the name and the batch size of the prefill pass of a batch, on one of `devices` devices.
 
-        Of a prompt longer than a pass, it is the middle chunk: costs grow linearly with the tokens before a chunk.
+        A pass has at most `step_tokens` tokens. Of a prompt longer than a pass, it is the middle chunk: costs grow
+        linearly with the tokens before a chunk.
         """
         prompt = self.serving.prompt
-        chunk = min(prompt, self.stack.step_tokens)
-        return self._name(devices, chunk, (prompt - chunk) // 2, "last", routing), self.pass_batch(batch)
+        chunk = min(prompt, step_tokens)
+        return self._name(devices, chunk, (prompt - chunk) // 2, "last", routing), self._join(batch, step_tokens)
 
     def decode_key(self, devices: int, batch: int, routing: str = "") -> tuple[str, int]:
         """Return the name and the batch size of the decode step at half the output.
@@ -234,8 +235,7 @@ class Question:
         """Return the number of requests that device memory holds to their end."""
         each = room.cache(self.context)
         held = room.free / each if each else math.inf
-        most = self.stack.limit_sequences(room.deployment.hardware.architecture)
-        return max(0, math.floor(min(held, room.states, most)))
+        return max(0, math.floor(min(held, room.states, room.deployment.sequence_limit)))
 
 
 def choose_activations(question: Question, target: Hardware) -> Precision:

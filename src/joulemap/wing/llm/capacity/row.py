@@ -33,24 +33,25 @@ MOST_STORED: Final = 36
 
 def _divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan]:
     """Return plans of the passes of configurations; hardware with equal device counts and batches shares a plan."""
-    batches: dict[tuple[str, str, int, tuple[str, ...]], dict[int, None]] = {}
+    batches: dict[tuple[str, str, int, int, tuple[str, ...]], dict[int, None]] = {}
     for case in cases:
         point = case.run.point
         pair: tuple[str, ...] = ()
         if question.chooses_precision or question.find_routing(point):
             pair = point["precision"], point["weight_precision"]
-        batches.setdefault((case.run.hardware, case.run.power_mode, case.devices, pair), {})[case.batch] = None
-    groups: dict[tuple[int, tuple[int, ...], tuple[str, ...]], list[tuple[str, str]]] = {}
-    for (name, mode, count, pair), some in batches.items():
-        groups.setdefault((count, tuple(some), pair), []).append((name, mode))
+        key = case.run.hardware, case.run.power_mode, case.devices, case.server.step_tokens, pair
+        batches.setdefault(key, {})[case.batch] = None
+    groups: dict[tuple[int, int, tuple[int, ...], tuple[str, ...]], list[tuple[str, str]]] = {}
+    for (name, mode, count, step_tokens, pair), some in batches.items():
+        groups.setdefault((count, step_tokens, tuple(some), pair), []).append((name, mode))
     plans = []
-    for (devices, sizes, pair), hardware in groups.items():
+    for (devices, step_tokens, sizes, pair), hardware in groups.items():
         settings = whole.settings
         if pair:
             settings = attrs.evolve(settings, precision=name_precision(pair[0]), weight_precision=pair[1])
         routing = question.find_routing({"precision": pair[0], "weight_precision": pair[1]}) if pair else ""
         passes = dict.fromkeys(
-            [question.prefill_key(devices, batch, routing) for batch in sizes]
+            [question.prefill_key(devices, batch, step_tokens, routing) for batch in sizes]
             + [question.decode_key(devices, batch, routing) for batch in sizes]
         )
         pairs = tuple((entry, mode) for entry, mode in whole.selection.pairs if (entry.id, mode) in hardware)
@@ -78,9 +79,9 @@ def opening_passes(
         ids = {_key(model.request.model, model.request.batch or 1, run): run_id for model, run, run_id in held}
         prefills, decodes = [], []
         for question, one in ((question, one) for question, _, cases in groups for one in cases):
-            sizes = one.devices, one.batch, question.find_routing(one.run.point)
-            prefills.append(ids[_key(*question.prefill_key(*sizes), one.run)])
-            decodes.append(ids[_key(*question.decode_key(*sizes), one.run)])
+            sizes, routing = (one.devices, one.batch), question.find_routing(one.run.point)
+            prefills.append(ids[_key(*question.prefill_key(*sizes, one.server.step_tokens, routing), one.run)])
+            decodes.append(ids[_key(*question.decode_key(*sizes, routing), one.run)])
         yield connection, (prefills, decodes)
 
 
@@ -222,7 +223,7 @@ def serve(question: Question, cases: Sequence[Case]) -> dict[Case, BatchCost]:
                 sequences=case.batch,
                 prompt_tokens=question.serving.prompt,
                 output_tokens=question.serving.output,
-                step_tokens=question.stack.step_tokens,
+                step_tokens=deployment.step_tokens,
                 accepted_tokens=draft.accepted_tokens,
             )
             for case in some

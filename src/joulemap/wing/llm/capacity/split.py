@@ -39,8 +39,7 @@ def find_room(case: Case) -> float:
     if question.serving.turns == 1 or case.room is None:
         return case.most
     each = case.room.cache(question.serving.mean_prompt + question.serving.output)
-    most = question.stack.limit_sequences(case.target.architecture)
-    return min(case.room.free / each, most) if each else case.most
+    return min(case.room.free / each, case.server.sequence_limit) if each else case.most
 
 
 def find_residence(case: Case, users: float, *, context: float, tokens: float) -> Residence:
@@ -119,7 +118,7 @@ class _Pools:
         `each` is the batch size of a decode server.
         """
         if (cached, each) not in self.costs:
-            prompt, pieces = cut_prompt(self.prompt, cached, self.case.server.stack.step_tokens)
+            prompt, pieces = cut_prompt(self.prompt, cached, self.case.server.step_tokens)
             contexts, shares = grow(self.prompt, max(1.0, self.case.question.serving.output / self.gain), self.gain)
             surface = guess(self.case.server, self.draft)
             cost = surface.price(Passes.joined((prompt, Passes.of(each, context=contexts))))

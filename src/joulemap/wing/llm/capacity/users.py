@@ -321,7 +321,7 @@ def _find_load(case: Case, servers: int, target: LatencyTarget, *, reuses: bool 
         prompt_tokens=serving.mean_prompt,
         output_tokens=serving.output,
         room=find_room(case),
-        step_tokens=stack.step_tokens,
+        step_tokens=case.server.step_tokens,
         mixes=stack.mixes,
         request_s=stack.value("request"),
         cached_tokens=serving.cached_tokens if reuses else 0.0,

@@ -118,6 +118,16 @@ class Deployment:
         return self.devices * self.data_devices * self.stages
 
     @property
+    def step_tokens(self) -> int:
+        """Maximum tokens of a pass."""
+        return self.stack.limit("step_tokens", self.hardware)
+
+    @property
+    def sequence_limit(self) -> int:
+        """Maximum sequences in progress."""
+        return self.stack.limit("sequence_limit", self.hardware)
+
+    @property
     def division(self) -> dict[str, Any]:
         """Arguments of a pass that state how it is divided among devices, and how its cache is stored."""
         return {

@@ -174,7 +174,7 @@ class Room:
     @cached_property
     def workspace(self) -> float:
         """Activations of the largest prefill pass in bytes, less the bytes that it writes to the KV cache."""
-        tokens = self.deployment.stack.step_tokens // self.deployment.stack.groups
+        tokens = self.deployment.step_tokens // self.deployment.stack.groups
         decoder = self.deployment.decoder
         asked = max(1.0, self.prompts) if self.deployment.stack.waits else math.inf
         size = math.ceil(min(tokens, decoder.longest_pass or tokens, asked))

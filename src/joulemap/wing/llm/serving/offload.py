@@ -101,6 +101,11 @@ class Offload:
         return self.device.decoder
 
     @property
+    def step_tokens(self) -> int:
+        """Maximum tokens of a pass."""
+        return self.device.step_tokens
+
+    @property
     def hardware(self) -> Hardware:
         """The first device."""
         return self.device.hardware

@@ -24,11 +24,13 @@ from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.pass_name import find_decoder
 from joulemap.wing.llm.error_scale import EXPERTS_AWAY
 from joulemap.wing.llm.row import LOCALSCORE, Prediction, ServingRow
-from joulemap.wing.llm.serving.batch import Batch, BatchCost, grow, prefill, run_batches
+from joulemap.wing.llm.serving.batch import Batch, grow, prefill, run_batches
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
+from joulemap.wing.llm.serving.load import CLIENT_S, ROUNDS, Load
 from joulemap.wing.llm.serving.memory import GROWN, MIDDLE, Room
 from joulemap.wing.llm.serving.offload import ON_EXPERTS, Offload, Way
 from joulemap.wing.llm.serving.pass_error import find_thin_widths
+from joulemap.wing.llm.serving.serve import open_deployment, simulate
 from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
 from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.setting import Serving
@@ -78,17 +80,15 @@ BITSANDBYTES_INT8: Final = "int8:row"
 FP4_BLOCKS: Final = "nvfp4"
 """Format of weights that a row calls fp4."""
 
-TOGETHER: Final = 0.7
-"""Share of the requests of a client, who sends a new one for each that ended, that arrive together: requests of equal
-lengths end together, others do not.
-
-Derived: means of 32 boards and models (blawesom/gpu_inference_bench, gpustack, hholtmann/llm-consumer-gpu-benchmark,
-LottoLottoLotto/4x3090-llm-benchmarks, sgl-cookbook, SGLang, vLLM recipes). 152 times to first token err by 0.73 (mean
-|ln error|) with 0.5, 0.71 with 0.7 and with 1, 1.35 with 0; 146 times between tokens by 0.40, 0.40, 0.39 and 0.41.
+UNKNOWN_CLIENT: Final = 0.9
+"""Additional half-width of a first token under a load of an unknown client. Derived: means of 32 boards and models of
+clients who send a request for each that ended (blawesom/gpu_inference_bench, gpustack, sgl-cookbook, SGLang, vLLM
+recipes, hholtmann/llm-consumer-gpu-benchmark, LottoLottoLotto/4x3090-llm-benchmarks): with it, the half-width is the
+1.1 that cover 80 % of 152 times, predicted with a constant share of requests that arrive together.
 """
 
-TOGETHER_DOUBT: Final = 0.9
-"""Additional half-width of such a mean. Derived: with it, the half-width is the 1.1 that cover 80 % of these times."""
+SPREAD: Final = 0.5
+"""Spread of the lengths of a load that states means of lengths, not lengths. Source: assumed."""
 
 WIDE: Final = ("bf16", "fp16", "fp32")
 """Interchangeable precisions: one replaces another that a chip lacks."""
@@ -209,7 +209,7 @@ def _widen(
     for row, served in zip(rows, deployments, strict=True):
         deployment = served.device if isinstance(served, Offload) else served
         prompt, output = _lengths(row)
-        asked, _ = prefill(1.0, max(prompt, 1.0), 0.0, deployment.stack.step_tokens)
+        asked, _ = prefill(1.0, max(prompt, 1.0), 0.0, deployment.step_tokens)
         step = Passes.of([row.batch], context=[prompt + output / 2.0])
         passes += [(deployment, deployment.ask(asked)[0])]
         passes += [passes[-1] if SCOPE[row.scope].is_prompt else (deployment, deployment.ask(step)[0])]
@@ -219,7 +219,7 @@ def _widen(
     return [
         attrs.evolve(
             one,
-            prompt_half_width=math.hypot(prompt, away, TOGETHER_DOUBT if row.stays_together else 0.0),
+            prompt_half_width=math.hypot(prompt, away, UNKNOWN_CLIENT if row.has_unknown_client else 0.0),
             token_half_width=math.hypot(token, away),
         )
         for row, one, prompt, token in zip(rows, predictions, each[::2], each[1::2], strict=True)
@@ -398,6 +398,8 @@ def _room(deployment: Served, batch: float, prompt: float, output: float, grown:
 def _predict_batch(row: ServingRow, deployment: Served) -> Prediction:
     if row.prompt_kind == LOCALSCORE and row.prompt_tokens is None:
         return _predict_tests(deployment)
+    if row.client == "together" and isinstance(deployment, Deployment):
+        return _simulate(row, deployment)
     prompt, output = _lengths(row)
     stack = deployment.stack
     batch = Batch(
@@ -406,38 +408,24 @@ def _predict_batch(row: ServingRow, deployment: Served) -> Prediction:
         output_tokens=output,
         room=_room(deployment, row.batch, prompt, output),
         waits=stack.waits,
-        step_tokens=stack.step_tokens,
+        step_tokens=deployment.step_tokens,
         recomputes=not row.uses_cache,
     )
     (cost,) = run_batches(deployment, [batch])
     seconds = cost.request_s
     tokens = row.batch * output
-    first_s = _burst(batch, cost) if row.burst_fraction else cost.first_token_s
-    first = Prediction(time_to_first_token_s=first_s, inter_token_latency_s=cost.between_s)
+    first = Prediction(time_to_first_token_s=cost.first_token_s, inter_token_latency_s=cost.between_s)
     if row.output_tokens is None:
         return first
-    whole_s = first_s + seconds / batch.waves - cost.first_token_s if row.burst_fraction else seconds
     return attrs.evolve(
         first,
-        request_latency_s=whole_s,
+        request_latency_s=seconds,
         output_tokens_per_s=tokens / seconds,
         total_tokens_per_s=row.batch * (prompt + output) / seconds,
         energy_per_output_token_j=cost.joules / tokens if tokens else None,
         energy_per_request_j=cost.joules / row.batch,
         power_w=cost.joules / cost.request_s,
     )
-
-
-def _burst(batch: Batch, cost: BatchCost) -> float:
-    """Return the mean time to first token of requests that arrive together.
-
-    Their prompts take one pass after another, and sequences that do not fit wait for the waves before them.
-    """
-    _, times = prefill(batch.together, batch.prompt_tokens, 0.0, batch.step_tokens)
-    chunks = max(1.0, math.ceil(batch.prompt_tokens / batch.step_tokens))
-    count = max(1.0, float(times.sum()) / chunks)
-    waiting_s = cost.request_s / batch.waves * (batch.waves - 1.0) / 2.0
-    return waiting_s + cost.first_token_s * (count + 1.0) / count / 2.0
 
 
 def _predict_tests(deployment: Served) -> Prediction:
@@ -447,7 +435,7 @@ def _predict_tests(deployment: Served) -> Prediction:
     """
     prompt, output = max(LOCALSCORE_TESTS)
     room = _room(deployment, 1.0, prompt, output)
-    step = deployment.stack.step_tokens
+    step = deployment.step_tokens
     costs = run_batches(
         deployment,
         [
@@ -469,7 +457,7 @@ def _load(row: ServingRow, deployment: Served) -> Steady:
         prompt_tokens=prompt,
         output_tokens=output,
         room=_room(deployment, row.batch, prompt, output, MIDDLE),
-        step_tokens=stack.step_tokens,
+        step_tokens=deployment.step_tokens,
         mixes=stack.mixes,
         request_s=stack.value("request"),
         rank_wait_steps=stack.value("rank_wait") * (isinstance(deployment, Deployment) and deployment.data_devices > 1),
@@ -480,20 +468,13 @@ def _predict_steady(row: ServingRow, deployment: Served) -> Prediction:
     if row.output_tokens is None:
         raise UnsupportedError("the output length is not stated", code="unstated_output")
     prompt, output = _lengths(row)
+    if isinstance(deployment, Deployment) and (row.client == "together" or row.has_unknown_client):
+        return _simulate(row, deployment)
     cost = run_steady(deployment, _load(row, deployment))
-    late_s = 0.0
-    burst = TOGETHER if row.stays_together else min(row.burst_fraction or 0.0, 1.0)
-    if burst:  # requests that arrive together wait for each other's prompts
-        together = attrs.evolve(row, scope="offline", batch=max(1.0, round(row.batch)), burst_fraction=1.0)
-        first_s = _predict_batch(together, deployment).time_to_first_token_s or cost.first_token_s
-        late_s = burst * max(0.0, first_s - cost.first_token_s)
-    step_s = cost.median_step_s if row.statistic == "median" else cost.step_s
-    if row.stays_together:  # a request takes as long, so an answer meets fewer prompts than its first token waits for
-        step_s = max(cost.median_step_s, step_s - late_s / max(1.0, output - 1.0))
     return Prediction(
-        time_to_first_token_s=cost.first_token_s + late_s,
-        inter_token_latency_s=step_s,
-        request_latency_s=cost.request_s + (0.0 if row.stays_together else late_s),
+        time_to_first_token_s=cost.first_token_s,
+        inter_token_latency_s=cost.median_step_s if row.statistic == "median" else cost.step_s,
+        request_latency_s=cost.request_s,
         output_tokens_per_s=cost.output_tokens_per_s,
         total_tokens_per_s=cost.output_tokens_per_s * (1.0 + prompt / output),
         energy_per_output_token_j=cost.output_token_j,
@@ -502,11 +483,42 @@ def _predict_steady(row: ServingRow, deployment: Served) -> Prediction:
     )
 
 
+def _simulate(row: ServingRow, deployment: Deployment) -> Prediction:
+    """Return the prediction of a load whose requests start together, all at once if it is offline, as `serve` does."""
+    prompt, output = _lengths(row)
+    _room(deployment, row.batch, prompt, output)
+    batch, is_whole = max(1, round(row.batch)), output.is_integer() and prompt.is_integer()
+    spread = (0.0 if is_whole else SPREAD) if row.length_spread is None else row.length_spread
+    load = Load(
+        in_flight=None if row.scope == "offline" else batch,
+        requests=round(row.requests or (batch if row.scope == "offline" else ROUNDS["together"] * batch)),
+        prompt_tokens=max(1, round(prompt)),
+        output_tokens=max(1, round(output)),
+        client="together",
+        gap_s=CLIENT_S,
+        spread_fraction=spread,
+    )
+    table, limits = open_deployment(deployment, load)
+    longest = math.ceil((1.0 + spread) * (prompt + output)) + 1
+    served = simulate(table, load, attrs.evolve(limits, cache_tokens=max(limits.cache_tokens, longest)))
+    times = served.token_time
+    return Prediction(
+        time_to_first_token_s=served.first_token.mean,
+        inter_token_latency_s=times.p50 if row.statistic == "median" else times.mean,
+        request_latency_s=served.latency.mean,
+        output_tokens_per_s=served.output_tokens / served.duration_s,
+        total_tokens_per_s=(served.prompt_tokens + served.output_tokens) / served.duration_s,
+        energy_per_output_token_j=served.energy_j / served.output_tokens,
+        energy_per_request_j=served.energy_j / served.requests,
+        power_w=served.energy_j / served.duration_s,
+    )
+
+
 def _predict_prompts(row: ServingRow, deployment: Served) -> Prediction:
     if row.prompt_tokens is None:
         raise UnsupportedError("the prompt length is not stated", code="unstated_prompt")
     behind = row.cached_tokens or 0.0
-    passes, times = prefill(row.batch, behind + row.prompt_tokens, behind, deployment.stack.step_tokens)
+    passes, times = prefill(row.batch, behind + row.prompt_tokens, behind, deployment.step_tokens)
     cost = deployment.price(passes)
     seconds, joules = float(cost.seconds @ times), float(cost.joules @ times)
     return Prediction(
@@ -521,7 +533,7 @@ def _predict_step(row: ServingRow, deployment: Served) -> Prediction:
     context = row.prompt_tokens or 0.0
     contexts, shares = grow(context, max(1.0, row.output_tokens or 1.0))
     answers = Passes.of(row.batch, context=contexts)
-    prompt, times = prefill(1.0, max(1.0, context), 0.0, deployment.stack.step_tokens)
+    prompt, times = prefill(1.0, max(1.0, context), 0.0, deployment.step_tokens)
     cost, count = deployment.price(Passes.joined((answers, prompt))), len(shares)
     seconds, joules = float(cost.seconds[:count] @ shares), float(cost.joules[:count] @ shares)
     return Prediction(

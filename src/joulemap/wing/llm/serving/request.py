@@ -146,6 +146,19 @@ def draw_requests(load: Load, seed: int) -> Requests:
     return attrs.evolve(trace, arrival_s=tuple(arrivals.tolist()))
 
 
+def draw_gaps(load: Load, seed: int) -> tuple[float, ...]:
+    """Return the time that the client of each request takes to send it; empty if it takes none.
+
+    It is random for clients that are independent of each other, and constant for a single client.
+    """
+    if not load.gap_s:
+        return ()
+    count = load.requests if load.trace is None else len(load.trace.prompt_tokens)
+    if load.client != "steady":
+        return (load.gap_s,) * count
+    return tuple(np.random.default_rng([seed, 1]).exponential(load.gap_s, count).tolist())
+
+
 def _draw_lengths(draw: np.random.Generator, mean: int, spread: float, count: int) -> np.ndarray:
     most = round(spread * mean)
     return draw.integers(max(1, mean - most), mean + most, size=count, endpoint=True)

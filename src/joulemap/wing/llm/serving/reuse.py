@@ -5,23 +5,21 @@
 
 Blocks on the device take the memory that running requests leave. A block that several requests read is held once.
 
-Servers of disaggregated pools are prefill servers, with a prefix cache or without, and decode servers. A turn of a
-conversation goes to the prefill server that keeps the earlier turns. That server never sees the tokens of answers, so
-it computes each answer again with the next prompt. Requests without turns go round-robin to the servers.
+In disaggregated pools, a turn of a conversation goes to the prefill server that keeps the earlier turns. That server
+never sees the tokens of answers, so it computes each answer again with the next prompt. Requests without turns go
+round-robin to the servers.
 """
 
 from __future__ import annotations
 
 from bisect import insort
-from collections import deque
 from collections.abc import Sequence
 
 import attrs
 
-from joulemap.wing.llm.serving.grid import Pass
-from joulemap.wing.llm.serving.load import Hit, Limits, Load, Log, Requests
+from joulemap.wing.llm.serving.load import Hit, Requests
 from joulemap.wing.llm.serving.prefix import PrefixCache
-from joulemap.wing.llm.serving.queue import Server
+from joulemap.wing.llm.serving.station import Server, Station
 
 
 def forget_prefixes(requests: Requests) -> Requests:
@@ -34,41 +32,22 @@ def forget_prefixes(requests: Requests) -> Requests:
 class ReusingServer(Server):
     """Server with a prefix cache; the tokens held for a request exclude its pinned blocks."""
 
-    def __init__(self, surface: Pass, requests: Requests, limits: Limits, load: Load, log: Log) -> None:
+    def __init__(self, station: Station) -> None:
         """Start idle with an empty prefix cache."""
-        super().__init__(surface, requests, limits, load, log)
-        assert requests.prefixes is not None
-        self.prefixes = requests.prefixes
-        self.cache = PrefixCache(self.prefixes.block_tokens, limits.token_bytes, limits.tiers)
+        super().__init__(station)
+        prefixes, limits = station.requests.prefixes, station.limits
+        assert prefixes is not None
+        self.prefixes = prefixes
+        self.cache = PrefixCache(prefixes.block_tokens, limits.token_bytes, limits.tiers)
         self.read: dict[int, list[int]] = {}
         """Request that is running or being loaded -> its pinned blocks."""
         self.reused_tokens: dict[int, int] = {}
         """Request in `read` -> prompt tokens that it reuses."""
-        self.loaded: set[int] = set()
-        """Requests whose blocks are being moved to the device; memory is reserved for the rest of their prompts."""
-        self.accepted: set[int] = set()
-        log.full_from = self.prefixes.filled_s
-
-    def expect(self, accepted: list[int]) -> None:
-        """Queue the first turns of conversations; each later turn is queued when the turn before it ends."""
-        self.accepted = set(accepted)
-        later = set(self.prefixes.next_turn)
-        first = [number for number in accepted if number not in later]
-        super().expect(first)
-        self.coming = deque(sorted(self.coming))
-        if later and not self.later:
-            self.log.full_until = self.requests.arrival_s[first[-1]]
+        self.log.full_from = prefixes.filled_s
 
     def list_hits(self) -> tuple[Hit, ...]:
         """Return the hits and moves of each tier, the device first."""
         return self.cache.list_hits()
-
-    def enqueue(self, number: int) -> None:
-        """Queue a request; a request whose blocks have arrived starts first, since it holds memory."""
-        if number in self.loaded:
-            self.waiting.appendleft(number)
-        else:
-            super().enqueue(number)
 
     def room(self) -> float:
         """Return the tokens that running requests may hold in addition to pinned blocks."""
@@ -89,7 +68,7 @@ class ReusingServer(Server):
 
     def fits(self, number: int) -> bool:
         """Return whether a request fits in memory beside the running requests, if all unpinned blocks are evicted."""
-        if number in self.loaded or not (self.running or self.loaded):
+        if number in self.station.loaded or not (self.running or self.station.loaded):
             return True
         cache, blocks = self.cache, self.prefixes.prompts[number]
         cache.shrink(self.limits.cache_tokens - self.held)
@@ -105,18 +84,18 @@ class ReusingServer(Server):
             blocks = self.prefixes.prompts[number]
             cache.shrink(self.limits.cache_tokens - self.held)
             tiers = cache.find(blocks)
-            self.reused_tokens[number] = min(len(tiers) * cache.block_tokens, self.target[number] - 1)
+            self.reused_tokens[number] = min(len(tiers) * cache.block_tokens, self.station.target[number] - 1)
             if self._is_counted(number):
-                cache.count(tiers, self.requests.prompt_tokens[number])
+                cache.count(tiers, self.station.requests.prompt_tokens[number])
             ready = cache.pin(blocks, tiers, self.now)
             self.read[number] = list(blocks[: len(tiers)])
             if ready > self.now:
                 self.held += self.needed(number)
-                self.loaded.add(number)
-                insort(self.coming, (ready, number))
+                self.station.loaded.add(number)
+                insort(self.station.coming, (ready, number))
                 return False
-        if number in self.loaded:
-            self.loaded.remove(number)
+        if number in self.station.loaded:
+            self.station.loaded.remove(number)
             self.held -= self.needed(number)
         super().admit(number)
         cache.shrink(self.limits.cache_tokens - self.held)
@@ -130,7 +109,7 @@ class ReusingServer(Server):
 
     def find_cached(self, number: int) -> int:
         """Return the prompt tokens that a request need not compute."""
-        return max(self.reused_tokens[number], self.requests.cached_tokens[number])
+        return max(self.reused_tokens[number], self.station.requests.cached_tokens[number])
 
     def begin_decode(self, number: int) -> None:
         """Store the blocks of a finished prompt."""
@@ -153,74 +132,6 @@ class ReusingServer(Server):
         """Unpin the blocks of a request."""
         self.cache.release(self.read.pop(number))
         self.cache.shrink(self.limits.cache_tokens - self.held)
-
-    def leave(self, number: int) -> None:
-        """Finish a request, and start the next turn of its conversation, or else the next conversation."""
-        self.log.finished[number] = self.now
-        self.release(number)
-        self.resume(number, self.now)
-
-    def resume(self, number: int, now: float) -> None:
-        """Start the turn that follows request `number` after a pause, or else the next conversation."""
-        following = self.prefixes.next_turn[number] if self.prefixes.next_turn else -1
-        if following in self.accepted:
-            self.arrive(following, now + self._find_pause(following))
-        else:
-            self.follow(now)
-
-    def _find_pause(self, number: int) -> float:
-        return self.prefixes.pause_s[number] if self.prefixes.pause_s else 0.0
-
-    def follow(self, now: float) -> None:
-        """Start the next conversation after a pause. At the last one, record the time after which the load falls."""
-        if self.later:
-            if len(self.later) == 1:
-                self.log.full_until = now
-            number = self.later.popleft()
-            self.arrive(number, now + self._find_pause(number))
-
-
-class Prompts(Server):
-    """Prefill server, which hands each sequence to the decode pool after its first token."""
-
-    answers: Sequence[Server]
-    handover_s: float
-    handover_token_s: float
-    peers: Sequence[Server]
-    """All servers of the prefill pool."""
-
-    def follow(self, now: float) -> None:
-        """Start the next request of the server with the most remaining requests."""
-        Server.follow(max(self.peers, key=lambda one: len(one.later)), now)
-
-    def leave(self, number: int) -> None:
-        """Send a sequence to the decode pool, unless its first token is its last."""
-        server = self.answers[number % len(self.answers)]
-        if not server.left[number]:
-            super().leave(number)
-            return
-        self.release(number)
-        seconds = self.handover_s + self.handover_token_s * self.requests.prompt_tokens[number]
-        insort(server.coming, (self.now + seconds, number))
-
-
-class ReusingPrompts(Prompts, ReusingServer):
-    """Prefill server with a prefix cache of prompts."""
-
-    follow = ReusingServer.follow
-
-
-class Answers(Server):
-    """Decode server; a finished request starts the next turn on the prefill server with its prefix."""
-
-    homes: dict[int, ReusingPrompts]
-    """Request -> its prefill server."""
-
-    def leave(self, number: int) -> None:
-        """Finish a sequence that has its last token, and let its prefill server start the next turn."""
-        self.log.finished[number] = self.now
-        self.release(number)
-        self.homes[number].resume(number, self.now)
 
 
 def assign_homes(accepted: Sequence[int], next_turn: Sequence[int], count: int) -> list[list[int]]:

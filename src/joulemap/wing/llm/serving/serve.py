@@ -2,7 +2,7 @@
 
 arrivals ─► prefill pool, first token ─► KV cache over the link ─► decode pool, remaining tokens ─► done
 
-Limits come from stack and memory, pass costs from a table at knots. Every server is a `queue` server. The server that
+Limits come from stack and memory, pass costs from a table at knots. Every server is one of a `station`. The server that
 is earliest in time makes the next step. Decode servers never step beyond the time of the prefill servers. A decode
 server sees a request as a prompt whose KV cache holds all but the first token. The requests of a pool go to its servers
 in turn.
@@ -11,6 +11,7 @@ in turn.
 from __future__ import annotations
 
 import math
+from bisect import insort
 from collections.abc import Sequence
 from typing import Final
 
@@ -24,17 +25,9 @@ from joulemap.wing.llm.serving.deployment import NO_DRAFT, Deployment, Draft, gu
 from joulemap.wing.llm.serving.grid import Pass
 from joulemap.wing.llm.serving.load import Limits, Load, Log, Served, Spell, Tier, Window
 from joulemap.wing.llm.serving.memory import Room
-from joulemap.wing.llm.serving.queue import NEVER, Server, find_fitting, find_reach
-from joulemap.wing.llm.serving.request import draw_requests
-from joulemap.wing.llm.serving.reuse import (
-    Answers,
-    Prompts,
-    ReusingPrompts,
-    ReusingServer,
-    assign_homes,
-    forget_prefixes,
-    sum_hits,
-)
+from joulemap.wing.llm.serving.request import draw_gaps, draw_requests
+from joulemap.wing.llm.serving.reuse import ReusingServer, assign_homes, forget_prefixes, sum_hits
+from joulemap.wing.llm.serving.station import Server, Station, find_fitting, find_reach, run
 from joulemap.wing.llm.serving.summary import sum_within, summarize, tabulate_spells
 from joulemap.wing.llm.serving.surface import KNOTS, Passes, Surface, Table, tabulate
 from joulemap.wing.llm.serving.warm_up import Pool, add_warm_up
@@ -64,14 +57,13 @@ def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served
     requests = draw_requests(load, seed)
     accepted = find_fitting(requests, limits)
     log = Log.of(len(requests.prompt_tokens))
-    if requests.prefixes is None:
-        server = Server(surface, requests, limits, load, log)
-    else:
-        requests = requests if load.reuses else forget_prefixes(requests)
-        server = ReusingServer(surface, requests, limits, load, log)
-    server.expect(accepted)
-    while server.advance():
-        pass
+    if requests.prefixes is not None and not load.reuses:
+        requests = forget_prefixes(requests)
+    kind = Server if requests.prefixes is None else ReusingServer
+    station = Station(surface, requests, limits, load, log, gaps_s=draw_gaps(load, seed), kind=kind)
+    station.expect(accepted)
+    run([station])
+    (server,) = station.servers
     return summarize(log, [server.spells], requests, load, limits, server.list_hits())
 
 
@@ -90,8 +82,8 @@ def find_limits(deployment: Deployment, load: Load, draft: Draft = NO_DRAFT) -> 
     stack = deployment.stack
     room = Room(deployment=deployment, draft=draft.deployment)
     return Limits(
-        step_tokens=stack.step_tokens,
-        sequences=stack.limit_sequences(deployment.hardware.architecture),
+        step_tokens=deployment.step_tokens,
+        sequences=deployment.sequence_limit,
         cache_tokens=max(2, int(min(room.count_tokens(_mean_length(load)), MOST_TOKENS))),
         context_tokens=deployment.decoder.context_length or None,
         mixes=stack.mixes,
@@ -168,43 +160,44 @@ def simulate_pools(
         output_tokens=tuple(tokens - 1 for tokens in requests.output_tokens),
     )
     limits = attrs.evolve(answers.limits, mixes=True, waits=False, request_s=0.0)
-    front, back = (Prompts, Server) if prefixes is None else (ReusingPrompts, Answers)
-    behind = [back(answers.surface, more, limits, load, log) for _ in range(answers.count)]
+    behind = [Station(answers.surface, more, limits, load, log) for _ in range(answers.count)]
     first = attrs.evolve(requests, output_tokens=(1,) * len(requests.prompt_tokens))
     accepted = [number for number in find_fitting(first, prompts.limits) if number in fitting]
-    before: list[Prompts] = []
-    homes: dict[int, ReusingPrompts] = {}
+    before: list[Station] = []
+    homes: dict[int, Station] = {}
+
+    def hand_over(number: int, now: float) -> None:
+        station = behind[number % len(behind)]
+        if not station.left[number]:
+            finish(number, now)
+            return
+        seconds = handover_s + handover_token_s * requests.prompt_tokens[number]
+        insort(station.coming, (now + seconds, number))
+
+    def finish(number: int, now: float) -> None:
+        """End a request; the next one starts on the server of its conversation, or where most remain."""
+        home = homes[number] if prefixes else max(before, key=lambda one: len(one.source.later))
+        home.end(number, now)
+
     full_until = -math.inf
     for mine in assign_homes(accepted, prefixes.next_turn if prefixes else (), prompts.count):
-        one = front(prompts.surface, first, attrs.evolve(prompts.limits, mixes=False), load, log)
-        one.answers, one.handover_s, one.handover_token_s = behind, handover_s, handover_token_s
+        kind = Server if prefixes is None else ReusingServer
+        one = Station(prompts.surface, first, attrs.evolve(prompts.limits, mixes=False), load, log, kind=kind)
+        one.after = hand_over
         one.expect(mine)
-        one.peers = before
         before.append(one)
+        homes |= dict.fromkeys(mine, one)
         full_until = max(full_until, log.full_until)
-        if isinstance(one, ReusingPrompts):
-            homes |= dict.fromkeys(mine, one)
     log.full_until = full_until
-    for server in behind:
-        server.source = before[0]
-        if isinstance(server, Answers):
-            server.homes = homes
-    while True:
-        known = min(server.next_time() for server in before)
-        following = min((*before, *behind), key=lambda server: server.next_time())
-        if following.next_time() == NEVER:
-            break
-        following.horizon = NEVER if following in before else known
-        following.advance()
-    end = max(server.now for server in (*before, *behind))
-    for server in (*before, *behind):
-        if server.now < end:
-            server.rest(end)
-    hits = sum_hits([server.list_hits() for server in before])
-    served = summarize(log, [server.spells for server in (*before, *behind)], requests, load, answers.limits, hits)
+    for one in behind:
+        one.after = finish
+    run(before, behind)
+    fronts, backs = ([one.servers[0] for one in stations] for stations in (before, behind))
+    hits = sum_hits([server.list_hits() for server in fronts])
+    served = summarize(log, [server.spells for server in (*fronts, *backs)], requests, load, answers.limits, hits)
     return served, (
-        _add_work([server.spells for server in before], served.window),
-        _add_work([server.spells for server in behind], served.window),
+        _add_work([server.spells for server in fronts], served.window),
+        _add_work([server.spells for server in backs], served.window),
     )
 
 
@@ -261,9 +254,9 @@ def find_saturated_rates(
     """
     stack, gain = deployment.stack, draft.accepted_tokens
     held = Room(deployment=deployment, draft=draft.deployment)
-    limit = stack.limit_sequences(deployment.hardware.architecture)
+    limit = deployment.sequence_limit
     room = max(1.0, min(held.sequences(prompt_tokens, output_tokens), limit))
-    one, one_times = prefill(1.0, prompt_tokens, cached_tokens, stack.step_tokens)
+    one, one_times = prefill(1.0, prompt_tokens, cached_tokens, deployment.step_tokens)
     counts = np.unique([*np.geomspace(1.0, room, max(2, math.ceil(math.log(room, KNOTS)) + 1)), 1.0])
     steps = max(1.0, (output_tokens - 1.0) / gain)
     answering = Passes.of(counts, context=prompt_tokens + 0.5 * steps * gain)
@@ -298,8 +291,8 @@ def _find_most(counts: NDArray[np.float64], step_s: NDArray[np.float64], most_s:
 
 def count_prompts(deployment: Deployment, prompt_tokens: float, cached_tokens: float, draft: Draft) -> Throughput:
     """Return the prefill throughput of a server with prompts always waiting; some of their tokens are cached."""
-    many = max(1.0, deployment.stack.step_tokens // (prompt_tokens - cached_tokens))
-    passes, times = prefill(many, prompt_tokens, cached_tokens, deployment.stack.step_tokens)
+    many = max(1.0, deployment.step_tokens // (prompt_tokens - cached_tokens))
+    passes, times = prefill(many, prompt_tokens, cached_tokens, deployment.step_tokens)
     cost = guess(deployment, draft).price(passes)
     return Throughput(per_s=many / float(cost.seconds @ times), joules=float(cost.joules @ times) / many)
 
@@ -309,7 +302,7 @@ def count_answers(deployment: Deployment, prompt_tokens: float, output_tokens: f
     gain = draft.accepted_tokens
     steps = max(1.0, (output_tokens - 1.0) / gain)
     room = Room(deployment=deployment, draft=draft.deployment)
-    most = deployment.stack.limit_sequences(deployment.hardware.architecture)
+    most = deployment.sequence_limit
     count = max(1.0, min(room.sequences(prompt_tokens, output_tokens), most))
     contexts, shares = grow(prompt_tokens, steps, gain)
     cost = guess(deployment, draft).price(Passes.of(count, context=contexts))

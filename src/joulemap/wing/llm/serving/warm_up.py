@@ -54,7 +54,7 @@ def add_warm_up(load: Load, pool: Pool, seed: int, flights: int = 1) -> Load:
     """
     if load.turns > 1:
         return _warm_up_turns(load, pool, seed)
-    if load.in_flight is not None:
+    if load.in_flight is not None and load.client == "steady":
         return _warm_up_flight(load, pool, seed, flights)
     if load.rate_per_s is not None:
         warm_up = math.ceil(FILLED * count_in_work(load, pool))

@@ -69,6 +69,8 @@ WHOLE_COST: Final = "output tokens include their prompts"
 OTHER_SELLER: Final = Template(
     "cost not compared, because the price is from another kind of seller (--seller): {prices:list}"
 )
+CLIENT: Final = {"steady": "{}", "together": "{} started together", "waves": "{} at once, wave after wave"}
+"""Client -> how the title tells of its requests."""
 RUN: Final = " {words} --batch {batch} --runtime {runtime}"
 EXPLAIN: Final = "explain {model} {hardware} {other}" + RUN
 
@@ -84,7 +86,7 @@ def title_answer(answer: LlmAnswer) -> Title:
         "precisions": tuple(dict.fromkeys(row.precision for row in answer.rows)),
         "stored": answer.stored,
         "engine": answer.engine,
-        "flown": flown if serving.in_flight else None,
+        "flown": CLIENT[serving.client].format(flown) if serving.in_flight else None,
         "served": describe_served(serving),
     }
     return title_model(answer, about=Title(form=ABOUT, row=serving, values=values))
