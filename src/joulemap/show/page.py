@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import attrs
 
 from joulemap.ask.engine import describe_evaluation, describe_unread
-from joulemap.show.caveat import describe_trust, list_notes
+from joulemap.show.caveat import describe_trust, find_unpriced, list_notes
 from joulemap.show.choice import finish
 from joulemap.show.layout import is_whole, lay, show_assumed
 from joulemap.show.plain import list_facts
@@ -77,11 +77,11 @@ def tell_left_out(scope: Scope) -> tuple[Text, ...]:
     return (Text(line),) if line else ()
 
 
-def list_lost(scope: Scope) -> dict[str, str]:
-    """Return named chip -> reason for which no run of it has a result; none if no run has one."""
+def list_lost(scope: Scope, facts: Facts) -> dict[str, str]:
+    """Return named chip -> reason for which no run of it has a result or a price; none if no run has a result."""
     ran = {scope.outlines[one].hardware for one in scope.evaluated_ids}
     lost = {chip: one.reason for one in scope.refusals_by_reason for chip in one.hardware if chip not in ran}
-    return lost if scope.settings.hardware and ran else {}
+    return {**lost, **find_unpriced(facts)} if scope.settings.hardware and ran else {}
 
 
 def add_lost(line: str, lost: Mapping[str, str]) -> str:
@@ -127,7 +127,7 @@ def compose(
     `words` are further texts for machine formats. `beside` is text after the boundary on an additional part of the
     values, such as ` plus host`.
     """
-    scope, headline = answer.scope, add_lost(headline, list_lost(answer.scope))
+    scope, headline = answer.scope, add_lost(headline, list_lost(answer.scope, facts))
     is_held = any(map(is_module_name, scope.models))
     written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
     named = [scope.spell(one) for one in scope.hardware] if scope.settings.hardware else []
