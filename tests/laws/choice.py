@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ CLOSE: Final = re.compile(r"tie|as good|same")
 PERCENT: Final = re.compile(r"(over |under )?\d+ %")
 TELLS: Final = {"energy": r"energy[^.;]*\([^)]*sure\)", "latency": r"(?:faster|slower) \([^)]*sure\)"}
 BATCHES: Final = ("1", "8", "32")
+VALUES: Final = ("status", "objective_value", "objective_half_width", "usd_per_million", "latency_s", "energy_j")
 
 
 def list_choices(answer: dict[str, Any]) -> list[dict[str, Any]]:
@@ -104,6 +106,44 @@ def _compare_batches(doors: Doors, model: str, chips: Sequence[str], settings: t
     if choices := list_choices(whole):
         least = min(row["energy_per_inference_j"] for row in ran)
         doors.court.equal("winner", choices[0]["value"]["value"], least, _of((*words, ",".join(BATCHES))))
+
+
+def try_lists(doors: Doors, rng: random.Random) -> None:
+    """Compare a recommendation, or a cost, among batches and precisions with those at each of them."""
+    court, model = doors.court, rng.choice(list_networks())
+    chips = [one for one in draw_chips(rng, 12) if {"fp16", "int8"}.intersection(find_chip(one).peaks)][:3]
+    goal = rng.choice(("energy_per_inference", "latency", "edp", "edp_per_inference", "throughput"))
+    words = rng.choice((("recommend", model, ",".join(chips), "--objective", goal), ("cost", model, ",".join(chips))))
+    batches, precisions = rng.choice((("1", "8"), ("1", "32"), ("4", "7"))), ("fp16", "int8")
+    whole = (*words, "--batch", ",".join(batches), "--precision", ",".join(precisions))
+    answer = doors.ask(*whole)
+    rows = {} if answer is None else {_key(row): row for row in answer["rows"]}
+    for batch, precision in itertools.product(batches, precisions) if answer else ():
+        asked = (*words, "--batch", batch, "--precision", precision)
+        other = doors.ask(*asked)
+        if other is None or answer is None:
+            continue
+        for row in other["rows"]:
+            first, second = ([one.get(name) for name in VALUES] for one in (row, rows.get(_key(row), {})))
+            court.same("list is its members", first, second, _of(whole, asked))
+        pairs = [_read_pair(one) for one in (answer, other)]
+        if pairs[0] and pairs[1] and pairs[0][0] == pairs[1][0]:
+            court.same("one decision of a list", pairs[0][1], pairs[1][1], _of(whole, asked))
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the configuration of a row."""
+    return tuple(row.get(name) for name in ("hardware", "precision", "batch", "runtime", "way"))
+
+
+def _read_pair(answer: dict[str, Any]) -> tuple[list[Any], list[Any]] | None:
+    """Return the first two configurations of a decision, and how they compare; None with fewer."""
+    rows = {row["run_id"]: row for row in answer["rows"]}
+    for choice in list_choices(answer)[:1]:
+        if len(choice["runs"]) > 1 and {*choice["runs"][:2]} <= rows.keys():
+            tied = choice["runs"][1] in choice.get("tied", ())
+            return [_key(rows[run]) for run in choice["runs"][:2]], [tied, choice.get("ratio"), choice.get("ahead")]
+    return None
 
 
 def _compare_flip(doors: Doors, model: str, pair: Sequence[str], settings: tuple[str, ...]) -> None:
