@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from joulemap.catalog.sheet import load_scenarios
-from laws.door import Doors, _draw_alike, _of
+from laws.door import DECODERS, SERVERS, Doors, _draw_alike, _of
 from laws.panel import draw_chips, find_chip, list_networks
 
 CLOSE: Final = re.compile(r"tie|as good|same")
@@ -82,11 +82,24 @@ def _check_line(doors: Doors, answer: dict[str, Any], words: tuple[str, ...], ch
     compiler = find_chip(taken).compiler
     if compiler is not None and compiler.is_unlisted:
         court.same("unknown support", "% sure" in told.partition(";")[0], False, _of(words))
-    pair = list_named(answer, list(rows))
+    _check_pair(doors, answer, words, list(rows))
+
+
+def _check_pair(doors: Doors, answer: dict[str, Any], words: tuple[str, ...], chips: Sequence[str]) -> None:
+    """Check that the first line and the explanation after Next are about one pair."""
+    pair = list_named(answer, chips)
     for step in answer["next_steps"]:
         if step.startswith("joulemap explain ") and len(pair) == 2:
-            explained = [one for one in rows if re.search(rf"(?<!\w){re.escape(one)}(?!\w)", step)]
-            court.same("one pair", sorted(explained), sorted(pair), _of(words))
+            explained = [one for one in chips if re.search(rf"(?<!\w){re.escape(one)}(?!\w)", step)]
+            doors.court.same("one pair", sorted(explained), sorted(pair), _of(words))
+
+
+def try_servers(doors: Doors, rng: random.Random) -> None:
+    """Compare the first line and the next step of language models on several chips."""
+    chips = rng.sample(SERVERS, 3)
+    words = ("llm", rng.choice(DECODERS[:3]), ",".join(chips), "--batch", rng.choice(("1", "8", "1,8,64")))
+    if (answer := doors.ask(*words)) is not None:
+        _check_pair(doors, answer, words, chips)
 
 
 def _compare_batches(doors: Doors, model: str, chips: Sequence[str], settings: tuple[str, ...]) -> None:

@@ -64,6 +64,7 @@ TRIALS: Final = (
     _trial("decisions", choice.try_decisions, 0.08, "on sale", "ties are told", "named chips", "unknown support",
            "one pair", "worse chip", "asked metric", "list is its members", "one rule of ties", "winner"),
     _trial("lists", choice.try_lists, 0.03, "list is its members", "one decision of a list"),
+    _trial("servers", choice.try_servers, 0.01, "one pair"),
     _trial("limits", choice.try_limits, 0.03, "scenario is its limits", "own prices", "sweep keeps its limit"),
     _trial("choices", door.try_choices, 0.03, "candidates", "looser limit"),
     _trial("served", door.try_served, 0.04, "sequences", "phases", "prompt", "context", "device memory", "in flight",
