@@ -54,11 +54,12 @@ def try_decisions(doors: Doors, rng: random.Random) -> None:
         told = [one and PERCENT.sub("", one["answer"].partition("; ")[0]) for one in (answer, other)]
         if other is not None and " other" not in answer["answer"] + other["answer"]:
             court.same("worse chip", told[0], told[1], _of(words, fewer))
-    metric = rng.choice(("energy", "latency"))
-    for more in (("--level", "detailed"), ("--verbose",), ("--level", "subgraph")):
+    metric = rng.choice(("energy", "latency", "edp"))
+    for more in ((), ("--level", "detailed"), ("--verbose",), ("--level", "subgraph")):
         asked = (*words, "--metric", metric, *more)
         other = doors.ask(*asked)
         if other is not None and (choices := list_choices(other)):
+            _check_reasons(doors, other, asked)
             court.same("asked metric", choices[0]["metric"].partition("_")[0], metric, _of(asked))
     _compare_batches(doors, model, chips, settings)
     pair = [row["hardware"] for row in rows][:2]
@@ -121,6 +122,13 @@ def _compare_batches(doors: Doors, model: str, chips: Sequence[str], settings: t
         doors.court.equal("winner", choices[0]["value"]["value"], least, _of((*words, ",".join(BATCHES))))
 
 
+def _check_reasons(doors: Doors, answer: dict[str, Any], words: tuple[str, ...]) -> None:
+    """Check that the parts of the gap of a decision, if it is divided, add up to all of it."""
+    shares = [one["share"] for one in answer["facts"] if one["fact"] == "term" and one.get("share") is not None]
+    if shares:
+        doors.court.equal("reasons add up", sum(shares), 1.0, _of(words))
+
+
 def try_lists(doors: Doors, rng: random.Random) -> None:
     """Compare a recommendation, or a cost, among batches and precisions with those at each of them."""
     court, model = doors.court, rng.choice(list_networks())
@@ -131,6 +139,8 @@ def try_lists(doors: Doors, rng: random.Random) -> None:
     whole = (*words, "--batch", ",".join(batches), "--precision", ",".join(precisions))
     answer = doors.ask(*whole)
     rows = {} if answer is None else {_key(row): row for row in answer["rows"]}
+    if answer is not None:
+        _check_reasons(doors, answer, whole)
     for batch, precision in itertools.product(batches, precisions) if answer else ():
         asked = (*words, "--batch", batch, "--precision", precision)
         other = doors.ask(*asked)

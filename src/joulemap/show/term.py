@@ -46,6 +46,7 @@ ACTIVITIES: Final[Mapping[str, str]] = {
     "compute": "computing",
     "memory": "waiting for memory",
     "launch": "kernel launches",
+    "latency": "latency",
 }
 """Category of time -> what the chip does during it."""
 
