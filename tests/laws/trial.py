@@ -83,7 +83,8 @@ TRIALS: Final = (
     _trial("words", habit.try_words, 0.02, "advice runs", "short errors", "quick errors", "no control codes"),
     _trial("counts", _of_court(habit.try_counts), 0.02, "counted products", "suppressed boxes"),
     _trial("pairs", pair.try_pairs, 0.06, "an answer or a line", "listed options", "numbers of an answer",
-           "machine formats", "spelled default"),
+           "machine formats", "spelled default", "one first line", "order of chips", "next runs", "limits hold",
+           "front"),
     _trial("training", door.try_training, 0.02, "ZeRO", "LoRA", "recompute", "recompute costs", "step parts"),
 )  # fmt: skip
 
