@@ -140,7 +140,8 @@ def compose(
         [*notes, *list_notes(facts)], (Section("", Lines((str(title), headline, *reasons))), *shown, *details)
     )
     sure = describe_trust(facts, trust)
-    texts = {"answer": headline, "insights": list(reasons), "how_sure": sure}
+    reasons = [one for one in reasons if one not in headline]
+    texts = {"answer": headline, "insights": reasons, "how_sure": sure}
 
     def show_own(energy: EnergyCell) -> str:
         return show_share(scope, energy)

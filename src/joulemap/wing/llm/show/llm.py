@@ -174,11 +174,12 @@ def find_leader(answer: LlmAnswer) -> tuple[ServedPhase, ServedPhase | None]:
     """
     steps = [row for row in answer.phases if row.phase == ANSWER.name]
     first = next(row for row in steps if row.place == answer.winners[0].place)
-    choices, rivals = merge_alike(answer.facts.of(Choice), answer.facts.runs), ()
+    choices = merge_alike(answer.facts.of(Choice), answer.facts.runs)
+    rivals: tuple[str, ...] = ()
     if choices and not answer.loads.rows:
-        taken, *others = (answer.rows[run - 1] for run in decide(choices).runs)
+        taken, *beside = (answer.rows[run - 1] for run in decide(choices).runs)
         first = next(row for row in steps if (row.label, row.batch) == (taken.label, taken.batch))
-        rivals = tuple(row.hardware for row in others)
+        rivals = tuple(row.hardware for row in beside)
     if answer.loads.rows:  # a batch of --details may have another winner than the load
         best = choose_loads(answer.loads)[1]
         served = (best.hardware, best.precision, best.device_count)
