@@ -37,6 +37,9 @@ HIDDEN: Final = frozenset(
 )
 """Options that say where or how an answer is written, and those that name files or take minutes."""
 
+CHIP: Final = "{chip}"
+"""Part of a value that stands for one of the chips of the line."""
+
 BARE: Final = ("--wide", "--notes", "--details")
 """Flags that change only what people see."""
 
@@ -131,7 +134,7 @@ def draw_line(rng: random.Random) -> Line:
     for name in rng.sample(sorted(known), min(len(known), rng.choice((0, 1, 2, 2, 2)))):
         value = draw_value(rng, name, known[name])
         if value is not None and name not in dict(options):
-            options.append((name, value))
+            options.append((name, value.replace(CHIP, rng.choice(chips) if chips else "l4")))
     options += [(form.chips, ",".join(chips))] if form.chips else []
     words = [rng.choice(form.models)] if form.models else []
     return Line(command, tuple(words + ([] if form.chips else chips)), tuple(options))
@@ -167,7 +170,7 @@ def try_pairs(doors: Doors, rng: random.Random) -> None:
         told = " ".join(out.split())
         court.same("one first line", told.startswith(" ".join(answer["answer"].split())), True, _of(words))
     _compare_order(doors, line, answer)
-    for step in answer.get("next_steps", [])[:1]:
+    for step in rng.sample(answer.get("next_steps", []), min(2, len(answer.get("next_steps", [])))):
         court.same("next runs", doors.say(*shlex.split(step)[1:])[0], 0, _of(words, shlex.split(step)[1:]))
     if line.command == "recommend":
         _check_limits(doors, words, answer)

@@ -102,6 +102,14 @@ def show_share(scope: Scope, energy: EnergyCell) -> str:
     return "" if is_part else show_assumed(whole)
 
 
+def _drop_foreign(step: Sequence[str], scope: Scope) -> list[str]:
+    """Return a follow-up command without changes of hardware that it does not name."""
+    named = {name for word in step for name in word.split(",")}
+    foreign = tuple(f"{name}:" for name in map(scope.spell, scope.hardware) if name not in named)
+    lost = {at for at, word in enumerate(step) if step[at - 1] == "--set" and word.startswith(foreign)}
+    return [word for at, word in enumerate(step) if not {at, at + 1} & lost]
+
+
 def compose(
     answer: RunAnswer,
     facts: Facts,
@@ -129,7 +137,7 @@ def compose(
     """
     scope, headline = answer.scope, add_lost(headline, list_lost(answer.scope, facts))
     is_held = any(map(is_module_name, scope.models))
-    written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
+    written = () if is_held else tuple(shlex.join(["joulemap", *_drop_foreign(step, scope)]) for step in steps)
     named = [scope.spell(one) for one in scope.hardware] if scope.settings.hardware else []
     what, instead = describe_evaluation(scope.models, named)
     title = title or title_runs(scope)
