@@ -276,6 +276,7 @@ def _check_front(doors: Doors, words: tuple[str, ...], answer: dict[str, Any]) -
     rows = [row for row in answer["rows"] if row["status"] in ("front", "dominated")]
     places = [(signs[0] * row["x_value"], signs[1] * row["y_value"]) for row in rows]
     front = [place for row, place in zip(rows, places, strict=True) if row["status"] == "front"]
+    doors.court.same("front", bool(front), any(row["x_value"] and row["y_value"] for row in answer["rows"]), _of(words))
     for row, (x, y) in zip(rows, places, strict=True):
         is_over = any(one <= x and other <= y and (one, other) != (x, y) for one, other in front)
         doors.court.same("front", row["status"] == "dominated", is_over, _of(words))

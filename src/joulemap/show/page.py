@@ -90,7 +90,7 @@ def add_lost(line: str, lost: Mapping[str, str]) -> str:
         return line
     head, (name, reason) = line.removesuffix("."), next(iter(lost.items()))
     told = [f"{head}; {reason}"] if len(lost) == 1 and name in reason else []
-    return finish([*told, LOST(line=head, names=join_names([*lost]))])
+    return finish([*told, LOST(line=head, names=join_names(sorted(lost)))])
 
 
 def show_share(scope: Scope, energy: EnergyCell) -> str:
