@@ -12,6 +12,7 @@ import json
 import re
 import sys
 import textwrap
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, Final, get_args
@@ -19,6 +20,7 @@ from typing import Any, Final, get_args
 import attrs
 import typer
 
+from joulemap.ask.answer import Answer, RunAnswer
 from joulemap.ask.fact import Fact, Quantity, Subject
 from joulemap.cli.app import build
 from joulemap.cli.command import name_command
@@ -32,6 +34,9 @@ from joulemap.workspace import Workspace
 from tools import GENERATED, ROOT
 
 SCHEMA: Final = ROOT / "schemas" / f"answer.v{SCHEMA_VERSION}.json"
+
+STATED: Final[dict[str, dict[str, Any]]] = tomllib.loads((ROOT / "schemas" / "document.toml").read_text())
+"""Class of answers -> properties of its documents that neither a table nor an annotation describes."""
 
 OTHERS: Final = {"list_others": "list_question", "find_description": "show_question"}
 """Function that names questions about kinds of hardware other than chips -> field of a kind with this question."""
@@ -175,7 +180,9 @@ def describe_record(record: type[Any]) -> dict[str, Any]:
 def describe_answer(answer: type[Any], records: dict[str, type[Any]]) -> dict[str, Any]:
     """Return the schema of an answer's document, and add the records of its tables to `records`."""
     known = {name: one for kind in answer.__mro__ for name, one in vars(import_module(kind.__module__)).items()}
-    properties = {**HEAD, **OPTIONAL}
+    own = dict(STATED.get(answer.__name__, {}))
+    more = describe_record(known[own.pop("columns")])["properties"] if "columns" in own else {}
+    properties = {**HEAD, **OPTIONAL, **more, **own}
     for name in getattr(answer, "about", ()):
         properties[name] = _describe_type(_find_annotation(answer, name))
     for field in attrs.fields(answer):
@@ -188,11 +195,13 @@ def describe_answer(answer: type[Any], records: dict[str, type[Any]]) -> dict[st
             properties[kept] = one if kept == "total" else {"type": ["array", "null"], "items": one}
         elif "Facts" in str(field.type):
             properties |= FACTS
+    above = [{"$ref": f"#/$defs/{kind.__name__}"} for kind in answer.__mro__[1:] if kind.__name__ in STATED]
     return {
         "type": "object",
         "description": _first_line(answer),
         "properties": properties,
         "required": list(HEAD),
+        **({"allOf": above} if above else {}),
     }
 
 
@@ -284,6 +293,7 @@ def make_schema() -> dict[str, Any]:
                 **{f"{words} (table)": one for words, one in sorted(tables.items())},
             },
             "Envelope": ENVELOPE,
+            **{one.__name__: {"type": "object", "properties": STATED[one.__name__]} for one in (Answer, RunAnswer)},
             **describe_facts(),
             **dict(sorted(answers.items())),
             **{name: describe_record(record) for name, record in sorted(records.items())},

@@ -28,7 +28,11 @@ WITH act AS (
     SELECT
         c.run_id,
         join_memories(c.common_category) AS category,
-        CASE WHEN c.common_category = 'host' THEN 'host' ELSE coalesce(r.role, c.full_action) END AS role,
+        CASE
+            WHEN c.full_action = 'host.static_power' THEN 'host_static'
+            WHEN c.common_category = 'host' THEN 'host'
+            ELSE coalesce(r.role, c.full_action)
+        END AS role,
         coalesce(r.way, '') AS way,
         c.full_action,
         CASE WHEN c.common_category = 'host' THEN 0e0 ELSE c.action_count * coalesce(r.amount, 1e0) END AS amount,

@@ -49,7 +49,14 @@ WITH chosen AS MATERIALIZED (
         c.hardware_id || ':' || c.way AS price_key,
         c.seller,
         c.unlike_price_text,
-        $takes_all OR c.is_available OR NOT bool_or(c.is_available) OVER () AS is_ranked,
+        $takes_all
+            OR c.is_available
+            OR NOT coalesce(
+                bool_or(c.is_available) FILTER (
+                    c.status = 'ok' AND metric_value($x, c) IS NOT NULL AND metric_value($y, c) IS NOT NULL
+                ) OVER (),
+                FALSE
+            ) AS is_ranked,
         c.reason,
         CASE WHEN c.status = 'ok' THEN metric_value($x, c) END AS x_value,
         CASE WHEN c.status = 'ok' THEN metric_value($y, c) END AS y_value

@@ -27,6 +27,9 @@ COMMANDS = [
     "hardware show l4",
     "hardware show h100_sxm5 --calibration none",
     "model show resnet18",
+    "place resnet18 --on l4,t4 --link pcie4x16",
+    "recommend mlp --scenario camera --limit 2",
+    "db diff 1 2",
     "db info",
     "db check",
 ]

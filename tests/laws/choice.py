@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from collections.abc import Sequence
 from typing import Any, Final
 
 from joulemap.catalog.sheet import load_scenarios
-from laws.door import Doors, _draw_alike, _of
+from laws.door import DECODERS, SERVERS, Doors, _draw_alike, _of
 from laws.panel import draw_chips, find_chip, list_networks
 
 CLOSE: Final = re.compile(r"tie|as good|same")
 PERCENT: Final = re.compile(r"(over |under )?\d+ %")
 TELLS: Final = {"energy": r"energy[^.;]*\([^)]*sure\)", "latency": r"(?:faster|slower) \([^)]*sure\)"}
 BATCHES: Final = ("1", "8", "32")
+VALUES: Final = ("status", "objective_value", "objective_half_width", "usd_per_million", "latency_s", "energy_j")
 
 
 def list_choices(answer: dict[str, Any]) -> list[dict[str, Any]]:
@@ -52,11 +54,12 @@ def try_decisions(doors: Doors, rng: random.Random) -> None:
         told = [one and PERCENT.sub("", one["answer"].partition("; ")[0]) for one in (answer, other)]
         if other is not None and " other" not in answer["answer"] + other["answer"]:
             court.same("worse chip", told[0], told[1], _of(words, fewer))
-    metric = rng.choice(("energy", "latency"))
-    for more in (("--level", "detailed"), ("--verbose",), ("--level", "subgraph")):
+    metric = rng.choice(("energy", "latency", "edp"))
+    for more in ((), ("--level", "detailed"), ("--verbose",), ("--level", "subgraph")):
         asked = (*words, "--metric", metric, *more)
         other = doors.ask(*asked)
         if other is not None and (choices := list_choices(other)):
+            _check_reasons(doors, other, asked)
             court.same("asked metric", choices[0]["metric"].partition("_")[0], metric, _of(asked))
     _compare_batches(doors, model, chips, settings)
     pair = [row["hardware"] for row in rows][:2]
@@ -80,11 +83,24 @@ def _check_line(doors: Doors, answer: dict[str, Any], words: tuple[str, ...], ch
     compiler = find_chip(taken).compiler
     if compiler is not None and compiler.is_unlisted:
         court.same("unknown support", "% sure" in told.partition(";")[0], False, _of(words))
-    pair = list_named(answer, list(rows))
+    _check_pair(doors, answer, words, list(rows))
+
+
+def _check_pair(doors: Doors, answer: dict[str, Any], words: tuple[str, ...], chips: Sequence[str]) -> None:
+    """Check that the first line and the explanation after Next are about one pair."""
+    pair = list_named(answer, chips)
     for step in answer["next_steps"]:
         if step.startswith("joulemap explain ") and len(pair) == 2:
-            explained = [one for one in rows if re.search(rf"(?<!\w){re.escape(one)}(?!\w)", step)]
-            court.same("one pair", sorted(explained), sorted(pair), _of(words))
+            explained = [one for one in chips if re.search(rf"(?<!\w){re.escape(one)}(?!\w)", step)]
+            doors.court.same("one pair", sorted(explained), sorted(pair), _of(words))
+
+
+def try_servers(doors: Doors, rng: random.Random) -> None:
+    """Compare the first line and the next step of language models on several chips."""
+    chips = rng.sample(SERVERS, 3)
+    words = ("llm", rng.choice(DECODERS[:3]), ",".join(chips), "--batch", rng.choice(("1", "8", "1,8,64")))
+    if (answer := doors.ask(*words)) is not None:
+        _check_pair(doors, answer, words, chips)
 
 
 def _compare_batches(doors: Doors, model: str, chips: Sequence[str], settings: tuple[str, ...]) -> None:
@@ -104,6 +120,53 @@ def _compare_batches(doors: Doors, model: str, chips: Sequence[str], settings: t
     if choices := list_choices(whole):
         least = min(row["energy_per_inference_j"] for row in ran)
         doors.court.equal("winner", choices[0]["value"]["value"], least, _of((*words, ",".join(BATCHES))))
+
+
+def _check_reasons(doors: Doors, answer: dict[str, Any], words: tuple[str, ...]) -> None:
+    """Check that the parts of the gap of a decision, if it is divided, add up to all of it."""
+    shares = [one["share"] for one in answer["facts"] if one["fact"] == "term" and one.get("share") is not None]
+    if shares:
+        doors.court.equal("reasons add up", sum(shares), 1.0, _of(words))
+
+
+def try_lists(doors: Doors, rng: random.Random) -> None:
+    """Compare a recommendation, or a cost, among batches and precisions with those at each of them."""
+    court, model = doors.court, rng.choice(list_networks())
+    chips = [one for one in draw_chips(rng, 12) if {"fp16", "int8"}.intersection(find_chip(one).peaks)][:3]
+    goal = rng.choice(("energy_per_inference", "latency", "edp", "edp_per_inference", "throughput"))
+    words = rng.choice((("recommend", model, ",".join(chips), "--objective", goal), ("cost", model, ",".join(chips))))
+    batches, precisions = rng.choice((("1", "8"), ("1", "32"), ("4", "7"))), ("fp16", "int8")
+    whole = (*words, "--batch", ",".join(batches), "--precision", ",".join(precisions))
+    answer = doors.ask(*whole)
+    rows = {} if answer is None else {_key(row): row for row in answer["rows"]}
+    if answer is not None:
+        _check_reasons(doors, answer, whole)
+    for batch, precision in itertools.product(batches, precisions) if answer else ():
+        asked = (*words, "--batch", batch, "--precision", precision)
+        other = doors.ask(*asked)
+        if other is None or answer is None:
+            continue
+        for row in other["rows"]:
+            first, second = ([one.get(name) for name in VALUES] for one in (row, rows.get(_key(row), {})))
+            court.same("list is its members", first, second, _of(whole, asked))
+        pairs = [_read_pair(one) for one in (answer, other)]
+        if pairs[0] and pairs[1] and pairs[0][0] == pairs[1][0]:
+            court.same("one decision of a list", pairs[0][1], pairs[1][1], _of(whole, asked))
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the configuration of a row."""
+    return tuple(row.get(name) for name in ("hardware", "precision", "batch", "runtime", "way"))
+
+
+def _read_pair(answer: dict[str, Any]) -> tuple[list[Any], list[Any]] | None:
+    """Return the first two configurations of a decision, and how they compare; None with fewer."""
+    rows = {row["run_id"]: row for row in answer["rows"]}
+    for choice in list_choices(answer)[:1]:
+        if len(choice["runs"]) > 1 and {*choice["runs"][:2]} <= rows.keys():
+            tied = choice["runs"][1] in choice.get("tied", ())
+            return [_key(rows[run]) for run in choice["runs"][:2]], [tied, choice.get("ratio"), choice.get("ahead")]
+    return None
 
 
 def _compare_flip(doors: Doors, model: str, pair: Sequence[str], settings: tuple[str, ...]) -> None:

@@ -11,14 +11,18 @@ import io
 import json
 import math
 import random
+import shlex
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import attrs
+
 from joulemap.cli.app import _list_parameters
 from joulemap.cli.overview import find_commands
+from joulemap.domain.metric import METRIC
 from joulemap.system.errors import ExitCode
 from joulemap.system.record import frozen
 from laws.door import DECODERS, SERVERS, Doors, _of
@@ -32,6 +36,9 @@ HIDDEN: Final = frozenset(
     | {"--retrace", "--build-memory", "--plot", "--show-sql", "--random", "--search", "--points", "--check"}
 )
 """Options that say where or how an answer is written, and those that name files or take minutes."""
+
+CHIP: Final = "{chip}"
+"""Part of a value that stands for one of the chips of the line."""
 
 BARE: Final = ("--wide", "--notes", "--details")
 """Flags that change only what people see."""
@@ -127,7 +134,7 @@ def draw_line(rng: random.Random) -> Line:
     for name in rng.sample(sorted(known), min(len(known), rng.choice((0, 1, 2, 2, 2)))):
         value = draw_value(rng, name, known[name])
         if value is not None and name not in dict(options):
-            options.append((name, value))
+            options.append((name, value.replace(CHIP, rng.choice(chips) if chips else "l4")))
     options += [(form.chips, ",".join(chips))] if form.chips else []
     words = [rng.choice(form.models)] if form.models else []
     return Line(command, tuple(words + ([] if form.chips else chips)), tuple(options))
@@ -159,6 +166,16 @@ def try_pairs(doors: Doors, rng: random.Random) -> None:
     court.same("numbers of an answer", list(_list_odd(answer)), [], _of(asked))
     _compare_table(doors, words, answer)
     _compare_default(doors, line, answer, rng)
+    if answer.get("answer") and out:
+        told = " ".join(out.split())
+        court.same("one first line", told.startswith(" ".join(answer["answer"].split())), True, _of(words))
+    _compare_order(doors, line, answer)
+    for step in rng.sample(answer.get("next_steps", []), min(2, len(answer.get("next_steps", [])))):
+        court.same("next runs", doors.say(*shlex.split(step)[1:])[0], 0, _of(words, shlex.split(step)[1:]))
+    if line.command == "recommend":
+        _check_limits(doors, words, answer)
+    if line.command == "pareto":
+        _check_front(doors, words, answer)
 
 
 def _find_fault(code: int, out: str, messages: str) -> str:
@@ -186,8 +203,8 @@ def _list_odd(value: Any, path: str = "") -> Iterator[str]:
         yield path
 
 
-WRITTEN: Final = ("np.float", "np.int", "<object", " nan ")
-"""Text that only Python writes."""
+WRITTEN: Final = ("np.float", "np.int", "<object", " nan ", " counts on ")
+"""Text that only Python writes, and that of an action without a noun."""
 
 
 def _compare_table(doors: Doors, words: tuple[str, ...], answer: dict[str, Any]) -> None:
@@ -219,6 +236,50 @@ def _is_same(values: list[list[Any]], others: list[list[Any]]) -> bool:
         for one, other in zip(row, written, strict=True)
         if isinstance(one, int | float) and not isinstance(one, bool) and isinstance(other, float)
     )
+
+
+def _compare_order(doors: Doors, line: Line, answer: dict[str, Any]) -> None:
+    """Compare an answer with that about the same chips in another order."""
+    count = len(FORMS[line.command].models[:1])
+    chips = line.words[count:]
+    if len(chips) < 2 or line.command in ("explain", "flip") or "--by" in dict(line.options):
+        return
+    turned = attrs.evolve(line, words=(*line.words[:count], *reversed(chips)))
+    other = doors.ask(*turned.spell())
+    told = None if other is None else other.get("answer")
+    doors.court.same("order of chips", told, answer.get("answer"), _of(line.spell(), turned.spell()))
+
+
+LIMITED: Final = {
+    "latency": ("latency_s", 1.0), "memory": ("peak_memory_bytes", 1.0), "energy": ("total_energy_j", 1.0),
+    "energy_per_inference": ("total_energy_per_inference_j", 1.0), "power": ("total_power_w", 1.0),
+    "throughput": ("throughput_per_s", -1.0),
+}  # fmt: skip
+"""Limit -> column of a recommendation, and 1 if it is an upper limit."""
+
+
+def _check_limits(doors: Doors, words: tuple[str, ...], answer: dict[str, Any]) -> None:
+    """Check that a configuration is feasible if it meets every limit, and only then."""
+    bounds = [(*LIMITED[one["limit_name"]], one["bound"]) for one in answer["limits"] if one["limit_name"] in LIMITED]
+    if len(bounds) < len(answer["limits"]) or not bounds:
+        return
+    for row in answer["rows"]:
+        known = [(row[name] * sign, bound * sign) for name, sign, bound in bounds if row[name] is not None]
+        if row["status"] in ("feasible", "infeasible") and len(known) == len(bounds):
+            meets = all(value <= bound + 1e-9 * abs(bound) for value, bound in known)
+            doors.court.same("limits hold", row["status"] == "feasible", meets, _of(words))
+
+
+def _check_front(doors: Doors, words: tuple[str, ...], answer: dict[str, Any]) -> None:
+    """Check that nothing on a front is dominated, and that everything beside it is."""
+    signs = [-1.0 if METRIC[answer[axis]].is_higher_better else 1.0 for axis in "xy"]
+    rows = [row for row in answer["rows"] if row["status"] in ("front", "dominated")]
+    places = [(signs[0] * row["x_value"], signs[1] * row["y_value"]) for row in rows]
+    front = [place for row, place in zip(rows, places, strict=True) if row["status"] == "front"]
+    doors.court.same("front", bool(front), any(row["x_value"] and row["y_value"] for row in answer["rows"]), _of(words))
+    for row, (x, y) in zip(rows, places, strict=True):
+        is_over = any(one <= x and other <= y and (one, other) != (x, y) for one, other in front)
+        doors.court.same("front", row["status"] == "dominated", is_over, _of(words))
 
 
 def _compare_default(doors: Doors, line: Line, answer: dict[str, Any], rng: random.Random) -> None:

@@ -63,6 +63,9 @@ TRIALS: Final = (
            "next runs", "boundary", "host"),
     _trial("decisions", choice.try_decisions, 0.08, "on sale", "ties are told", "named chips", "unknown support",
            "one pair", "worse chip", "asked metric", "list is its members", "one rule of ties", "winner"),
+    _trial("lists", choice.try_lists, 0.03, "list is its members", "one decision of a list",
+           "reasons add up"),
+    _trial("servers", choice.try_servers, 0.01, "one pair"),
     _trial("limits", choice.try_limits, 0.03, "scenario is its limits", "own prices", "sweep keeps its limit"),
     _trial("choices", door.try_choices, 0.03, "candidates", "looser limit"),
     _trial("served", door.try_served, 0.04, "sequences", "phases", "prompt", "context", "device memory", "in flight",
@@ -80,7 +83,8 @@ TRIALS: Final = (
     _trial("words", habit.try_words, 0.02, "advice runs", "short errors", "quick errors", "no control codes"),
     _trial("counts", _of_court(habit.try_counts), 0.02, "counted products", "suppressed boxes"),
     _trial("pairs", pair.try_pairs, 0.06, "an answer or a line", "listed options", "numbers of an answer",
-           "machine formats", "spelled default"),
+           "machine formats", "spelled default", "one first line", "order of chips", "next runs", "limits hold",
+           "front"),
     _trial("training", door.try_training, 0.02, "ZeRO", "LoRA", "recompute", "recompute costs", "step parts"),
 )  # fmt: skip
 

@@ -15,11 +15,11 @@ from tools.schema import SCHEMA
 
 @cache
 def schema() -> dict[str, Any]:
-    """Return the published schema, in which a record has no further column."""
+    """Return the published schema, in which a document has no further property and a record no further column."""
     read: dict[str, Any] = json.loads(SCHEMA.read_text(encoding="utf-8"))
     for name, one in read["$defs"].items():
-        if name != "commands" and "schema_version" not in one.get("properties", {"schema_version": None}):
-            one["additionalProperties"] = False
+        if name not in ("commands", "Answer", "RunAnswer"):
+            one["unevaluatedProperties"] = "properties" not in one
     return read
 
 

@@ -19,7 +19,6 @@ from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName
 from joulemap.domain.settings import WAY_OF, Limits, Pay, Settings, Usage
 from joulemap.domain.table import Table, first_of_each, group
 from joulemap.generated.cost import AssumedNumber
-from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.plan.budget import apply_scenario
 from joulemap.plan.model_name import find_precisions
 from joulemap.plan.price import price_parameters
@@ -259,11 +258,17 @@ class RankedAnswer(CandidateAnswer):
 
     @property
     def chances(self) -> Mapping[str, float]:
-        """Chip -> probability that one of its configurations is the best."""
+        """Chip -> probability that one of its configurations is the best; that of the best chip is at most the
+        probability with which its first configuration beats each other chip's, however many configurations it has.
+        """
         by_chip: dict[str, float] = {}
         for row in self.rows:
             if (chance := getattr(row, self.chance_column)) is not None:
                 by_chip[find_chip(row)] = by_chip.get(find_chip(row), 0.0) + chance
+        for best in self.ranked[:1] if by_chip else ():
+            behind = (getattr(row, self.better_column) for row in self.ranked[1:])
+            own = find_chip(best)
+            by_chip[own] = min((by_chip[own], *(1.0 - one for one in behind if one is not None)))
         return by_chip
 
     @property
@@ -298,9 +303,8 @@ class RankedAnswer(CandidateAnswer):
         best, *others = ranked
         chance = chances.get(find_chip(best)) if others else None
         behind = getattr(others[0], self.better_column) if others else None
-        close = {find_chip(row) for row in self.likely}
         tied = sorted(
-            (row for row in others if chance is not None and chance < TOLD_APART and find_chip(row) in close),
+            (row for row in others if chance is not None and getattr(row, self.likely_column)),
             key=lambda row: -chances.get(find_chip(row), 0.0),
         )
         equal = [row for row in others if self.read(row) == self.read(best)]
@@ -310,7 +314,7 @@ class RankedAnswer(CandidateAnswer):
             value=self.find_value(best),
             ratio=self.compare(best, others[0]) if others else None,
             probability=chance,
-            ahead=None if behind is None else max(1.0 - behind, chance or 0.0),  # the best beats the next
+            ahead=None if behind is None else 1.0 - behind,
             tied=list_ids(tied),
             equal=list_ids((best, *equal)) if equal else (),
         )

@@ -25,7 +25,7 @@ from joulemap.ask.candidate import (
     read_chip,
     read_usage,
 )
-from joulemap.ask.cause import HOST, IDLE, ROLE, find_causes, make_term, share_out
+from joulemap.ask.cause import BATCH, CATEGORY, HOST, IDLE, ROLE, find_causes, make_term, share_out
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Supply, Term, Turn
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN, find_caveats
@@ -284,19 +284,36 @@ def _turn(answer: RecommendAnswer) -> Iterator[Turn]:
 
 
 def _explain(answer: RecommendAnswer, choices: Sequence[Choice]) -> Iterator[Term]:
-    """Yield the terms of the gap between the best two chips; hosts and idle time count too."""
+    """Yield the terms of the gap between the best two chips; hosts and idle time count too.
+
+    The gap of a product of energy and time is that of the energies at the mean time, and that of the times at the mean
+    energy.
+    """
     if not choices or len(answer.ranked) < 2:
         return
-    best, rival = answer.ranked[:2]
-    pair = (best.run_id, rival.run_id)
-    terms = find_causes(answer.scope, pair, answer.objective, (best.batch, rival.batch))
-    pair_rows = (best, rival)
-    for name, field in ((HOST, "host"), (IDLE, "idle")) if METRIC[answer.objective].unit == "J" else ():
-        amounts = [getattr(row, f"{field}_energy_per_inference_j") or 0.0 for row in pair_rows]
-        shares = {round(one / answer.read(row), 3) for one, row in zip(amounts, pair_rows, strict=True)}
-        if len(shares) > 1:  # an equal share of both follows from all else
-            terms.append(make_term(pair, ROLE, "energy", name, amounts, "J"))
-    yield from share_out(terms) if METRIC[answer.objective].unit == "J" else terms
+    metric, rows = METRIC[answer.objective], answer.ranked[:2]
+    pair, times = (rows[0].run_id, rows[1].run_id), [row.latency_s or 0.0 for row in rows]
+    is_product = metric.unit == "Js"
+    batches = [row.batch for row in rows]
+    counts = (1, 1) if is_product and metric.per == BATCH else (batches[0], batches[1])
+    divided = "energy_per_inference" if is_product else answer.objective
+    terms = find_causes(answer.scope, pair, divided, counts)
+    if metric.unit not in ("J", "Js"):
+        yield from terms
+        return
+    wholes = [answer.read(row) / (time if is_product else 1.0) for row, time in zip(rows, times, strict=True)]
+    for name, field in ((HOST, "host"), (IDLE, "idle")):
+        each = [getattr(row, f"{field}_energy_per_inference_j") or 0.0 for row in rows]
+        amounts = [one * batch / count for one, batch, count in zip(each, batches, counts, strict=True)]
+        if len({round(one / whole, 3) for one, whole in zip(amounts, wholes, strict=True)}) > 1:
+            terms.append(make_term(pair, ROLE, "energy", name, amounts, "J"))  # else it follows from all else
+    gap = wholes[1] * times[1] - wholes[0] * times[0]
+    if not is_product or not gap:
+        yield from share_out(terms)
+        return
+    share = (times[1] - times[0]) * sum(wholes) / 2.0 / gap
+    yield make_term(pair, CATEGORY, "time", "latency", times, "s", share=share, is_shared=True)
+    yield from share_out(terms, 1.0 - share)
 
 
 def _supply(answer: RecommendAnswer) -> Iterator[Supply]:

@@ -270,16 +270,20 @@ class Scope:
         """Return the name that a command uses for a displayed chip name."""
         return self.spelling.get(hardware, hardware)
 
+    @cached_property
+    def unlisted(self) -> frozenset[str]:
+        """Hardware of which it is unknown whether it can run every operator, so that no chance about it holds."""
+        return frozenset(entry.id for entry, _ in self.selection.pairs if entry.is_unlisted)
+
     def subjects(self, settings: Mapping[int, tuple[str, ...]]) -> dict[int, Subject]:
         """Return run id -> run; `settings` holds what distinguishes a run from others of its hardware."""
-        unlisted = {entry.id for entry, _ in self.selection.pairs if entry.is_unlisted}
         return {
             run_id: Subject(
                 hardware=one.configured_hardware,
                 settings=settings.get(run_id, ()),
                 is_available=one.hardware not in self.unavailable,
                 is_named=self.is_named,
-                is_sure=one.hardware not in unlisted,
+                is_sure=one.hardware not in self.unlisted,
             )
             for run_id, one in self.outlines.items()
         }

@@ -62,9 +62,6 @@ EXIT_CODES: Final = (
 )
 """Exit codes with their meanings."""
 
-NARROW: Final = frozenset({"dpu"})
-"""Classes whose default chip lacks fp32, the default precision."""
-
 MOST_MESSAGE: Final = 2_000
 """Maximum characters of an error message; a quoted input can be far longer."""
 
@@ -235,10 +232,12 @@ def _find_pointer(unknown: str, arguments: Sequence[str]) -> str:
         )
     elif not names:
         chips = chips or example
-    if not NARROW.isdisjoint(chips) and "--precision" not in options:
-        from joulemap.domain.architecture import COMMON_PRECISION
+    if "--precision" not in options:
+        from joulemap.domain.architecture import CLASS_PRECISION
+        from joulemap.domain.default import SETTINGS
 
-        options = ["--precision", COMMON_PRECISION, *options]
+        needed = {CLASS_PRECISION.get(one.lower()) for one in chips} - {None, *SETTINGS.precision}
+        options = [*(word for one in needed for word in ("--precision", str(one))), *options]
     return shlex.join(("joulemap", *target.split(), *(names or [model]), *chips, *options))
 
 

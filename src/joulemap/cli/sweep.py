@@ -88,7 +88,7 @@ def sweep(
         *(("--max-latency", max_latency) if max_latency else ()),
     )
     repeated = (
-        *repeat_options(run, tuple(name for name in GIVEN if name != "changes")),
+        *repeat_options(run, GIVEN),
         *output.repeat_database(),
     )
     document = plot.add(answer.document(by=level, limit=limit, again=again, repeated=repeated), answer)

@@ -46,6 +46,7 @@ ROLES: Final[dict[str, Role]] = {
         Role("transfer", "set-ups of transfers", "transfer"),
         Role("launch", "launches from the host", "launch"),
         Role("host", "operators that its host computes", "J"),
+        Role("host_static", "static power of the host", "s"),
         Role("regulator", "losses of voltage regulators", "J"),
         Role("busy_cycle", "unattributed losses of busy units", "cycle"),
         Role("busy_memory", "unattributed losses of busy memory", "cycle"),

@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.ask.candidate import CandidateAnswer, RankedAnswer, find_busy_hours, find_chip, list_first
-from joulemap.ask.fact import Caveat, Choice, Facts
+from joulemap.ask.fact import Choice, Facts
 from joulemap.domain.metric import METRIC, Metric, MetricName
 from joulemap.domain.offer import describe_pay
 from joulemap.domain.settings import Limits
@@ -16,14 +16,14 @@ from joulemap.domain.table import Table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.physics.record.weight import split_precision
-from joulemap.show.caveat import describe_caveat
+from joulemap.show.caveat import find_unpriced
 from joulemap.show.choice import MOST_TIED
 from joulemap.show.layout import SPEAKING, shorten
 from joulemap.show.page import Figures, draw_figure
 from joulemap.show.present.cell import Number, mark_projected, show, show_bound
 from joulemap.show.present.document import Grid, choose_rows
 from joulemap.show.present.template import Template
-from joulemap.show.run import repeat_boundary
+from joulemap.show.run import repeat_boundary, show_sure
 from joulemap.show.shape import Part
 from joulemap.show.title import Title
 
@@ -55,9 +55,6 @@ COMPARE: Final = Template(
 
 SHOWN_NAMES: Final = 6
 """Maximum chips listed in a note."""
-
-LOST: Final = ("unpriced", "elsewhere", "unoffered")
-"""Kinds of caveats on hardware that a missing price leaves out."""
 
 COMMON: Final = ("precision", "batch", "runtime")
 """Settings that the subject line states where all configurations share them."""
@@ -163,9 +160,15 @@ def is_best(answer: RankedAnswer) -> Callable[[Any], bool]:
     return lambda row: row is best
 
 
+def show_odds(answer: CandidateAnswer, chance: float | None, *rows: Any) -> str:
+    """Return a chance that rests on some configurations; empty if the support of one, or a named price, is unknown."""
+    chips = (row.hardware for row in rows if row is not None)
+    return "" if find_unpriced(answer.facts) else show_sure(answer.scope, chance, *chips)
+
+
 def describe_lost(facts: Facts) -> list[str]:
     """Return lines on named hardware that a missing price leaves out."""
-    return [describe_caveat(one, facts.runs) for one in facts.of(Caveat) if facts.is_named and one.kind in LOST]
+    return list(dict.fromkeys(find_unpriced(facts).values()))
 
 
 def describe_unranked(answer: CandidateAnswer, rows: Iterable[Any]) -> list[str]:

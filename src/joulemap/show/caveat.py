@@ -13,6 +13,9 @@ from joulemap.show.refusal import list_excluded_notes, list_refusal_notes
 from joulemap.show.run_name import drop_settings, join_names, name_all
 from joulemap.show.word import read_words
 
+UNPRICED: Final = ("unpriced", "elsewhere", "unoffered")
+"""Kinds of caveats on hardware that a missing price leaves out."""
+
 MOST_CAVEATS: Final = 2
 """Maximum caveats in the line on trust."""
 
@@ -200,6 +203,14 @@ def describe_values(kind: str, values: Mapping[str, Value], chips: str = "") -> 
         name: 0 if value == 0 and name in template.required else format_value(value) for name, value in values.items()
     }
     return template(chips=chips, **shown)
+
+
+def find_unpriced(facts: Facts) -> dict[str, str]:
+    """Return named chip -> sentence on the price that it lacks, without which it is in no decision."""
+    priced = {facts.runs[run].hardware for one in (*facts.of(Choice), *facts.of(Entry)) for run in one.runs}
+    lost = [one for one in facts.of(Caveat) if facts.is_named and one.kind in UNPRICED]
+    chips = {facts.runs[run].hardware: one for one in lost for run in one.runs}
+    return {name: describe_caveat(one, facts.runs) for name, one in chips.items() if name not in priced}
 
 
 def describe_trust(facts: Facts, head: str = "") -> str:

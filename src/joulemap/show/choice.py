@@ -126,7 +126,7 @@ def describe_choices(
 
     `add` extends the line by the values `more`, unless the line then becomes too long.
     """
-    choices = [_merge_alike(one, runs) for one in choices[:2]]
+    choices = merge_alike(choices, runs)
     decision = decide(choices)
     if not all(runs[one].is_sure for one in (decision.run, choices[0].run)):
         choices = [one.without_chances() for one in choices]
@@ -142,17 +142,26 @@ def describe_choices(
     return finish(lines, runs[taken], NONE_SOLD if all(ties) else unsold)
 
 
-def _merge_alike(choice: Choice, runs: Mapping[int, Subject]) -> Choice:
-    """Return a choice among names: runs of one name, such as the best batch of a chip by each metric, are one."""
+def merge_alike(choices: Sequence[Choice], runs: Mapping[int, Subject]) -> list[Choice]:
+    """Return the deciding choices among names: runs of one name, such as the best batch of a chip by each metric, are
+    one.
+    """
     firsts: dict[str, int] = {}
     known = {run_id: firsts.setdefault(name_run(run), run_id) for run_id, run in sorted(runs.items())}
 
     def merge(ids: Iterable[int]) -> tuple[int, ...]:
         return tuple(dict.fromkeys(known[one] for one in ids))
 
-    further = {known[one]: told for one, told in choice.further.items()}
-    tied, equal = merge(choice.tied), merge(choice.equal)
-    return attrs.evolve(choice, runs=merge(choice.runs), further=further, tied=tied, equal=equal)
+    return [
+        attrs.evolve(
+            one,
+            runs=merge(one.runs),
+            further={known[run]: told for run, told in one.further.items()},
+            tied=merge(one.tied),
+            equal=merge(one.equal),
+        )
+        for one in choices[:2]
+    ]
 
 
 def _list_heads(decision: Decision, choice: Choice, runs: Mapping[int, Subject], name: str) -> list[str]:

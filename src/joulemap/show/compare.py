@@ -21,7 +21,7 @@ from joulemap.show.page import Figures, draw_figure, drop_options, lay_rows
 from joulemap.show.present.cell import mark_projected, show_busy_units
 from joulemap.show.present.document import Grid, choose_rows
 from joulemap.show.present.template import Template
-from joulemap.show.run import title_runs
+from joulemap.show.run import show_sure, title_runs
 from joulemap.show.shape import Part, Shape
 from joulemap.show.term import describe_gap
 
@@ -196,6 +196,9 @@ COMPARE: Final = Shape(
             table="recommendations",
             columns="goal | *hardware | probability_best | *value | *advantage_ratio | runner_up | "
             "available_hardware | available_value",
+            cells=lambda answer: {
+                "probability_best": lambda row: show_sure(answer.scope, row.probability_best, row.hardware)
+            },
         ),
     ),
 )

@@ -27,6 +27,7 @@ from joulemap.show.candidate import (
     draw_candidates,
     is_best,
     mark_ranked,
+    show_odds,
     title_candidates,
 )
 from joulemap.show.caveat import show_middle
@@ -274,7 +275,9 @@ def _find_cells(answer: CostAnswer) -> Mapping[str, Any]:
     return {
         "stays": is_best(answer),
         "ratio": lambda row: FACTOR(ratio=best and answer.compare(best, row)),
-        "is_best_of_hardware": lambda row: "" if is_single else show_chance(chances.get(find_chip(row))),
+        "is_best_of_hardware": lambda row: (
+            "" if is_single else show_odds(answer, chances.get(find_chip(row)), best, row)
+        ),
     }
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import attrs
 
 from joulemap.ask.engine import describe_evaluation, describe_unread
-from joulemap.show.caveat import describe_trust, list_notes
+from joulemap.show.caveat import describe_trust, find_unpriced, list_notes
 from joulemap.show.choice import finish
 from joulemap.show.layout import is_whole, lay, show_assumed
 from joulemap.show.plain import list_facts
@@ -77,11 +77,11 @@ def tell_left_out(scope: Scope) -> tuple[Text, ...]:
     return (Text(line),) if line else ()
 
 
-def list_lost(scope: Scope) -> dict[str, str]:
-    """Return named chip -> reason for which no run of it has a result; none if no run has one."""
+def list_lost(scope: Scope, facts: Facts) -> dict[str, str]:
+    """Return named chip -> reason for which no run of it has a result or a price; none if no run has a result."""
     ran = {scope.outlines[one].hardware for one in scope.evaluated_ids}
     lost = {chip: one.reason for one in scope.refusals_by_reason for chip in one.hardware if chip not in ran}
-    return lost if scope.settings.hardware and ran else {}
+    return {**lost, **find_unpriced(facts)} if scope.settings.hardware and ran else {}
 
 
 def add_lost(line: str, lost: Mapping[str, str]) -> str:
@@ -90,7 +90,7 @@ def add_lost(line: str, lost: Mapping[str, str]) -> str:
         return line
     head, (name, reason) = line.removesuffix("."), next(iter(lost.items()))
     told = [f"{head}; {reason}"] if len(lost) == 1 and name in reason else []
-    return finish([*told, LOST(line=head, names=join_names([*lost]))])
+    return finish([*told, LOST(line=head, names=join_names(sorted(lost)))])
 
 
 def show_share(scope: Scope, energy: EnergyCell) -> str:
@@ -100,6 +100,14 @@ def show_share(scope: Scope, energy: EnergyCell) -> str:
     whole = scope.assumed.get(energy.run_id)
     is_part = whole is not None and energy.field == "energy_j" and not is_whole(whole, energy.value)
     return "" if is_part else show_assumed(whole)
+
+
+def _drop_foreign(step: Sequence[str], scope: Scope) -> list[str]:
+    """Return a follow-up command without changes of hardware that it does not name."""
+    named = {name for word in step for name in word.split(",")}
+    foreign = tuple(f"{name}:" for name in map(scope.spell, scope.hardware) if name not in named)
+    lost = {at for at, word in enumerate(step) if step[at - 1] == "--set" and word.startswith(foreign)}
+    return [word for at, word in enumerate(step) if not {at, at + 1} & lost]
 
 
 def compose(
@@ -127,9 +135,9 @@ def compose(
     `words` are further texts for machine formats. `beside` is text after the boundary on an additional part of the
     values, such as ` plus host`.
     """
-    scope, headline = answer.scope, add_lost(headline, list_lost(answer.scope))
+    scope, headline = answer.scope, add_lost(headline, list_lost(answer.scope, facts))
     is_held = any(map(is_module_name, scope.models))
-    written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
+    written = () if is_held else tuple(shlex.join(["joulemap", *_drop_foreign(step, scope)]) for step in steps)
     named = [scope.spell(one) for one in scope.hardware] if scope.settings.hardware else []
     what, instead = describe_evaluation(scope.models, named)
     title = title or title_runs(scope)
@@ -140,7 +148,8 @@ def compose(
         [*notes, *list_notes(facts)], (Section("", Lines((str(title), headline, *reasons))), *shown, *details)
     )
     sure = describe_trust(facts, trust)
-    texts = {"answer": headline, "insights": list(reasons), "how_sure": sure}
+    reasons = [one for one in reasons if one not in headline]
+    texts = {"answer": headline, "insights": reasons, "how_sure": sure}
 
     def show_own(energy: EnergyCell) -> str:
         return show_share(scope, energy)

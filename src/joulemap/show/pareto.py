@@ -22,6 +22,7 @@ from joulemap.show.candidate import (
     find_limited,
     list_metrics,
     show_metric,
+    show_odds,
     title_candidates,
 )
 from joulemap.show.choice import describe_choice, finish
@@ -97,7 +98,7 @@ def describe_answer(facts: Facts) -> str:
         "loss": 1.0 / loss if metric.is_higher_better else loss,
         "x": metric.label,
         "y": find_limited(short).label,
-        "chance": "" if chance is None else show_chance(chance.value),
+        "chance": "" if chance is None or not runs[own.run].is_sure else show_chance(chance.value),
     }
     slight, great = sorted((own, fastest), key=lambda one: one.ratio or 1.0)
     if front.knee is None and (slight.ratio or 1.0) < SLIGHT:
@@ -180,6 +181,7 @@ def find_cells(answer: ParetoAnswer) -> Mapping[str, Any]:
     x, y = METRIC[answer.x], METRIC[answer.y]
     return {
         "pick": lambda row: picks.get(row.run_id, ""),
+        "probability_front": lambda row: show_odds(answer, row.probability_front, row, *answer.front),
         "x_value": FieldCell(x.column, lambda row: show_metric(x.name, row.x_value)),
         "y_value": FieldCell(y.column, lambda row: show_metric(y.name, row.y_value)),
     }

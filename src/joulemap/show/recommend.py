@@ -39,6 +39,7 @@ from joulemap.show.candidate import (
     list_metrics,
     mark_ranked,
     show_metric,
+    show_odds,
     title_candidates,
 )
 from joulemap.show.caveat import MOST_CAVEATS, describe_caveat, rank_caveats, show_middle
@@ -343,7 +344,7 @@ def find_cells(answer: RecommendAnswer, chance: Callable[[Any], float | None]) -
         "objective_ratio": lambda row: FACTOR(
             ratio=1.0 / row.objective_ratio if row.objective_ratio and metric.is_higher_better else row.objective_ratio
         ),
-        "probability_best": lambda row: show_chance(chance(row)),
+        "probability_best": lambda row: show_odds(answer, chance(row), answer.best, row),
     }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.physics.record.configuration import BOARD, SYSTEM
 from joulemap.physics.record.product import FP32
-from joulemap.show.present.cell import mark_projected
+from joulemap.show.present.cell import mark_projected, show_chance
 from joulemap.show.present.document import Text
 from joulemap.show.present.template import Template
 from joulemap.show.product import Fp32Run, Meaning, describe_fp32
@@ -33,6 +33,12 @@ ONE_BY_ONE: Final = "latency"
 def show_limit(row: Any) -> str:
     """Return the throughput limit of a run for a table cell; empty if batches run one after another."""
     return "" if row.throughput_limit in (None, ONE_BY_ONE) else row.throughput_limit
+
+
+def show_sure(scope: Scope, chance: float | None, *hardware: str) -> str:
+    """Return a chance that rests on hardware; empty if it is unknown whether any of it runs every operator."""
+    is_known = scope.unlisted.isdisjoint(HardwareRef.read(one).label for one in hardware)
+    return show_chance(chance) if is_known else ""
 
 
 OVERLAPPING: Final = 1.0 - 1e-9

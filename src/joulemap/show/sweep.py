@@ -27,7 +27,6 @@ from joulemap.show.present.cell import (
     is_tied,
     mark_projected,
     show,
-    show_chance,
     show_ends,
     show_quantity,
     show_span,
@@ -35,7 +34,7 @@ from joulemap.show.present.cell import (
 from joulemap.show.present.document import Block, FieldCell, Grid, choose_rows
 from joulemap.show.present.picture import Marks, Picture
 from joulemap.show.present.template import Template, join_clauses
-from joulemap.show.run import show_limit
+from joulemap.show.run import show_limit, show_sure
 from joulemap.show.run_name import join_names, name_all, name_first, name_run
 from joulemap.show.shape import Part, Shape
 from joulemap.show.title import Title
@@ -318,7 +317,7 @@ def show_confidence(answer: SweepAnswer, row: SweepWinner) -> str:
     """Return how surely a winner is better than the runner-up."""
     if row.runner_up and is_tied(row.probability_ahead):
         return Remark(TIED_WITH(runner_up=mark_projected(row.runner_up, answer.projected)))
-    return show_chance(row.probability_ahead)
+    return show_sure(answer.scope, row.probability_ahead, row.winner)
 
 
 def show_pair(unit: str, one: float, other: float, batch: int | None = None) -> str:

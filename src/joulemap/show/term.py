@@ -46,6 +46,7 @@ ACTIVITIES: Final[Mapping[str, str]] = {
     "compute": "computing",
     "memory": "waiting for memory",
     "launch": "kernel launches",
+    "latency": "latency",
 }
 """Category of time -> what the chip does during it."""
 
@@ -54,7 +55,7 @@ PLACES: Final = Template("{noun}: {more}, {less}")
 ALONG: Final = Template("{noun} {verb} {share} of the gap: {more}, {less}[ ({remark})]")
 AGAINST: Final = Template("{noun} {takes} {share} of the gap back: {more}, {less}[ ({remark})]")
 RESIDUAL: Final = Template("{share} of the gap is energy that no counter explains, a fitted residual: {more}, {less}")
-SINGULAR: Final = ("static power", "the assumed host", "idle power", NO_COUNTER)
+SINGULAR: Final = ("static power", "static power of the host", "the assumed host", "idle power", NO_COUNTER)
 PLURAL: Final = ("registers", "links", "unattributed losses", "kernel launches")
 """Nouns of roles that are no plurals, and of categories that are."""
 

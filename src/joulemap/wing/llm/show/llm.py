@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.ask import Facts
+from joulemap.ask import Choice, Facts
+from joulemap.ask.decision import decide
 from joulemap.physics import spell_precision
 from joulemap.show import (
     Block,
@@ -23,6 +24,7 @@ from joulemap.show import (
     show_assumed,
     show_count,
 )
+from joulemap.show.choice import merge_alike
 from joulemap.show.page import tell_left_out
 from joulemap.show.present.document import choose_rows
 from joulemap.wing.llm.ask.batch import GOALS as METRICS, VALUES
@@ -72,7 +74,7 @@ OTHER_SELLER: Final = Template(
 CLIENT: Final = {"steady": "{}", "together": "{} started together", "waves": "{} at once, wave after wave"}
 """Client -> how the title tells of its requests."""
 RUN: Final = " {words} --batch {batch} --runtime {runtime}"
-EXPLAIN: Final = "explain {model} {hardware} {other}" + RUN
+EXPLAIN: Final = "explain {model} {hardware} {other}[ --metric {metric}]" + RUN
 
 
 def title_answer(answer: LlmAnswer) -> Title:
@@ -169,13 +171,17 @@ def list_notes(answer: LlmAnswer) -> Iterator[str]:
 
 
 def find_leader(answer: LlmAnswer) -> tuple[ServedPhase, ServedPhase | None]:
-    """Return the decode steps that follow-up commands are about: that of the winner in energy per token, and the best
-    one of other hardware in the same configuration; None without such hardware.
+    """Return the decode steps that follow-up commands are about: that of the hardware to take, and that of the hardware
+    it is compared with, or the best one of other hardware, in the same configuration; None without such hardware.
     """
-    goals = {row.goal: row for row in answer.winners}
-    winner = goals.get("energy") or answer.winners[0]
     steps = [row for row in answer.phases if row.phase == ANSWER.name]
-    first = next(row for row in steps if row.place == winner.place)
+    first = next(row for row in steps if row.place == answer.winners[0].place)
+    choices = merge_alike(answer.facts.of(Choice), answer.facts.runs)
+    rivals: tuple[str, ...] = ()
+    if choices and not answer.loads.rows:
+        taken, *beside = (answer.rows[run - 1] for run in decide(choices).runs)
+        first = next(row for row in steps if (row.label, row.batch) == (taken.label, taken.batch))
+        rivals = tuple(row.hardware for row in beside)
     if answer.loads.rows:  # a batch of --details may have another winner than the load
         best = choose_loads(answer.loads)[1]
         served = (best.hardware, best.precision, best.device_count)
@@ -183,7 +189,7 @@ def find_leader(answer: LlmAnswer) -> tuple[ServedPhase, ServedPhase | None]:
         first = min(own, key=lambda row: row.energy_per_token_j, default=first)
     alike = (first.model, first.batch, first.precision)
     others = [row for row in steps if row.hardware != first.hardware and (row.model, row.batch, row.precision) == alike]
-    return first, min(others, key=lambda row: row.energy_per_token_j, default=None)
+    return first, min(others, key=lambda row: (row.hardware not in rivals, row.energy_per_token_j), default=None)
 
 
 def choose(answer: LlmAnswer, **_: Any) -> Mapping[str, Any]:
@@ -202,6 +208,7 @@ def choose(answer: LlmAnswer, **_: Any) -> Mapping[str, Any]:
         "hardware": answer.scope.spell(first.hardware),
         "other": "" if rival is None else answer.scope.spell(rival.hardware),
         "words": spell_precision(first.precision),
+        "metric": "" if loads else "latency",  # batches are decided by TPOT
         "dropped": (EXPLAIN,) if rival is None else (),
     }
 
