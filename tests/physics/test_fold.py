@@ -121,3 +121,11 @@ def test_a_formula_is_the_operator_that_it_computes(
     assert written.work.operation.tolist() == own.work.operation.tolist()
     for name in ("input_bytes", "weight_bytes", "output_bytes"):
         assert getattr(written, name).tolist() == getattr(own, name).tolist()
+
+
+def test_a_filled_result_of_the_model_is_a_kernel() -> None:
+    class Both(nn.Module):
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            return x + 1.0, torch.zeros_like(x)
+
+    assert form(Both(), X, "fused").work.of_operation("zeros_like").any()

@@ -50,7 +50,7 @@ def _mark_unread(work: WorkloadColumns) -> WorkloadColumns:
     """Return the workload with operators whose results nobody reads, or that fill a new tensor, marked as foldable."""
     is_output = work.access_role == ROLE_CODE["output"]
     fills = work.of_kind("data_movement") & work.of_operation(*FILLING)
-    fills[work.access_operator[~is_output | ~work.starts_storage]] = False
+    fills[work.access_operator[~is_output | ~work.starts_storage | work.access_is_boundary]] = False
     work = attrs.evolve(work, is_foldable=work.is_foldable | fills) if fills.any() else work
     if not (is_output & work.access_is_boundary).any():
         return work
