@@ -87,17 +87,6 @@ def test_kernels_write_into_the_concatenation_that_alone_reads_them(runtime: str
         assert joined.output_bytes.sum() == joined.leaving_bytes.sum() == whole.leaving_bytes.sum()
 
 
-@pytest.mark.parametrize("runtime", RUNTIME)
-def test_a_compiler_drops_what_nobody_reads(runtime: str) -> None:
-    def waste(m: nn.ModuleList, x: Tensor) -> Tensor:
-        m[1](m[1](x))
-        kept: Tensor = m[0](x) + torch.zeros_like(m[1](x))
-        return kept
-
-    kernels = form(Call(waste, nn.Linear(64, 64), nn.Linear(64, 64)), X, runtime)
-    assert kernels.work.has_macs.sum() == (1 if RUNTIME[runtime].merges else 4)
-
-
 @pytest.mark.parametrize(
     ("formula", "module"),
     [

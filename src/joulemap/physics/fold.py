@@ -1,15 +1,15 @@
-"""Operators that a compiler leaves out, as the kernels that read their results do their work or nobody reads them.
+"""Operators that a compiler leaves out, as the kernels beside them do their work.
 
     copies       around attention, whose kernel takes any strides; in an engine also those that matrix products read
     zero pads    that only convolutions read, in an engine
     joins        concatenations of results that nothing else reads: each kernel writes its own slice
-    unread work  results that neither an operator nor the caller reads; new tensors that are filled with one value
+    fills        new tensors of one value, whatever tensor gives their shape
 
 Operators that are left out become views. Who read their result reads what they read.
 
 Source: PyTorch, torch/_inductor/fx_passes/fuse_attention.py: attention by hand becomes the fused kernel, permutations
 included, but not with biases of positions (six Swin models on one RTX 4090 err by -2 to -13 % with copies,
--12 to -19 % without); dead code elimination of torch.fx; torch/_inductor/ir.py, ConcatKernel. TensorRT's documentation,
+-12 to -19 % without); torch/_inductor/ir.py, ConcatKernel. TensorRT's documentation,
 layer fusion ("Padding and Convolution") and concatenation without copies; OpenVINO PadFusion; ONNX Runtime
 pad_fusion.cc; XLA, algebraic_simplifier.cc, FoldConvInputPad; strides of matrices of cublasGemmStridedBatchedEx and of
 oneDNN's matmul primitive. All but the Swin models are recalled. The operator of a pad has no mode in a trace, so that a
@@ -41,31 +41,17 @@ CONVOLUTIONS: Final = tuple(kind for kind in KINDS if kind.endswith("conv"))
 
 def leave_out(work: WorkloadColumns, runtime: Runtime) -> WorkloadColumns:
     """Return the workload without the operators that a compiler leaves out."""
-    work = _mark_unread(work)
+    work = _mark_fills(work)
     reads, writes = _find_folded(work, runtime)
     return _write_apart(_read_through(work, reads, writes) if len(writes) else work)
 
 
-def _mark_unread(work: WorkloadColumns) -> WorkloadColumns:
-    """Return the workload with operators whose results nobody reads, or that fill a new tensor, marked as foldable."""
-    is_output = work.access_role == ROLE_CODE["output"]
+def _mark_fills(work: WorkloadColumns) -> WorkloadColumns:
+    """Return the workload with operators that fill a new tensor with one value marked as foldable."""
     fills = work.of_kind("data_movement") & work.of_operation(*FILLING)
+    is_output = work.access_role == ROLE_CODE["output"]
     fills[work.access_operator[~is_output | ~work.starts_storage | work.access_is_boundary]] = False
-    work = attrs.evolve(work, is_foldable=work.is_foldable | fills) if fills.any() else work
-    if not (is_output & work.access_is_boundary).any():
-        return work
-    kept, many = work.is_view | work.is_foldable, work.operator_count
-    while True:
-        live = ~is_output & ~(work.is_foldable & ~work.is_view)[work.access_operator]
-        used = np.isin(work.access_buffer, work.access_buffer[live | work.access_is_boundary])
-        writes = np.bincount(work.access_operator[is_output].astype(np.intp), minlength=many)
-        needed = is_output & (used | ~work.starts_storage)
-        is_unread = (writes > 0) & ~kept
-        is_unread[work.access_operator[needed]] = False
-        if not is_unread.any():
-            return work
-        kept = kept | is_unread
-        work = attrs.evolve(work, is_foldable=work.is_foldable | is_unread)
+    return attrs.evolve(work, is_foldable=work.is_foldable | fills) if fills.any() else work
 
 
 def _find_folded(work: WorkloadColumns, runtime: Runtime) -> tuple[Integers, Integers]:
