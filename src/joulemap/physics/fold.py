@@ -43,7 +43,7 @@ def leave_out(work: WorkloadColumns, runtime: Runtime) -> WorkloadColumns:
     """Return the workload without the operators that a compiler leaves out."""
     work = _mark_fills(work)
     reads, writes = _find_folded(work, runtime)
-    return _write_apart(_read_through(work, reads, writes) if len(writes) else work)
+    return _read_through(work, reads, writes) if len(writes) else work
 
 
 def _mark_fills(work: WorkloadColumns) -> WorkloadColumns:
@@ -87,7 +87,7 @@ def _find_folded(work: WorkloadColumns, runtime: Runtime) -> tuple[Integers, Int
     return reads[fits], writes[fits]
 
 
-def _write_apart(work: WorkloadColumns) -> WorkloadColumns:
+def write_apart(work: WorkloadColumns) -> WorkloadColumns:
     """Return the workload in which kernels write their results into the concatenation that alone reads them."""
     joins = work.of_kind("data_movement") & work.of_operation("cat") & ~work.is_foldable & (work.variant == "")
     if not joins.any():

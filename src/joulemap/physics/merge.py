@@ -19,7 +19,7 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.physics.fold import leave_out
+from joulemap.physics.fold import leave_out, write_apart
 from joulemap.physics.record.runtime import Runtime
 from joulemap.physics.record.workload import APPEND
 from joulemap.physics.rewrite import join_formulas
@@ -33,8 +33,10 @@ def build(work: WorkloadColumns, runtime: Runtime) -> WorkloadColumns:
     """Return the workload as the runtime executes it; only a compiler or an inference engine changes it."""
     if work.kernel_group is not None:
         return work
-    work = join_formulas(leave_out(work, runtime)) if runtime.merges else work
-    return join_siblings(append_in_place(work)) if runtime.is_built else work
+    if not runtime.merges:
+        return work
+    work = join_formulas(leave_out(work, runtime))
+    return write_apart(join_siblings(append_in_place(work)) if runtime.is_built else work)
 
 
 def append_in_place(work: WorkloadColumns) -> WorkloadColumns:
