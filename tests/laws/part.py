@@ -35,7 +35,9 @@ SIZES: Final[Mapping[str, tuple[int, ...]]] = {
 UNEVEN: Final = ("c", "d", "l", "s", "v", "x")
 """Sizes that may be any whole number; the others divide something."""
 
-HEADER: Final = '''import torch
+HEADER: Final = '''import functools
+
+import torch
 import torchvision
 from torch import nn
 from torch.nn import functional as F

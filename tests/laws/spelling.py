@@ -12,8 +12,9 @@ from typing import Final
 import attrs
 import numpy as np
 
+from joulemap.physics.kernel import form_kernels
 from joulemap.physics.pipeline import Evaluator
-from joulemap.physics.record.configuration import Configuration
+from joulemap.physics.workload import columns_of
 from joulemap.system.record import frozen
 from laws.court import Court, Place
 from laws.network import Layer, Network, draw_layer, is_traceable
@@ -121,9 +122,9 @@ def try_spellings(court: Court, rng: random.Random) -> None:
         tables.append((part.name, table))
     (_, reference), *rest = tables
     for name, table in rest:
-        counts = [_count_kernels(one) for one in (table, reference)]
-        many = max(counts) / min(counts)
-        most = np.array([[max(many, find_most(name, chip, runtime))] for chip, _ in cells])
+        counts = np.array([_count_kernels(one) for one in (table, reference)])
+        many = counts.max(axis=0) / counts.min(axis=0)
+        most = np.maximum(many, np.array([[find_most(name, chip, runtime)] for chip, _ in cells]))
         is_whole = np.array([[not any(_falls_back(one, chip) for one in (table, reference))] for chip, _ in cells])
         for law, value in (("spellings take one time", "latency_s"), ("spellings take one energy", "energy_j")):
             left, right = (getattr(one.prediction, value) for one in (table, reference))
@@ -136,13 +137,11 @@ def _ask_both(first: Table, second: Table, place: Place) -> tuple[Question, Ques
     return first.ask(place), second.ask(place)
 
 
-def _count_kernels(table: Table) -> int:
-    runtime = table.question.runtime
-    return (
-        Evaluator(load_columns(table.question.model))
-        .form(Configuration(hardware="", runtime=runtime), runtime)
-        .kernel_count
-    )
+def _count_kernels(table: Table) -> list[int]:
+    """Return the number of kernels at each batch size."""
+    model, runtime = table.question.model, table.question.runtime
+    assert isinstance(model, Network)
+    return [form_kernels(columns_of(model.trace(batch)), "fp16", runtime).kernel_count for batch in table.batches]
 
 
 def _falls_back(table: Table, chip: str) -> bool:

@@ -562,9 +562,11 @@ def _is_inner(workload: WorkloadColumns) -> Booleans:
 
 
 def _leaders(work: Work, kernel_index: Integers, kernel_count: int) -> Integers:
-    """Return the leading operator of each kernel: that with most MACs, then most elementwise work, then the first."""
+    """Return the leading operator of each kernel: that with most MACs, then most elementwise work, then most results,
+    then the first.
+    """
     simple = work.elementwise_count + work.special_count
-    order = np.lexsort((-np.arange(len(simple)), simple, work.mac_count))
+    order = np.lexsort((-np.arange(len(simple)), work.output_element_count, simple, work.mac_count))
     leader = np.zeros(kernel_count, dtype=np.int64)
     leader[kernel_index[order]] = order
     return leader

@@ -19,8 +19,10 @@ from typing import Final
 import attrs
 import numpy as np
 
+from joulemap.physics.fold import leave_out, write_apart
 from joulemap.physics.record.runtime import Runtime
 from joulemap.physics.record.workload import APPEND
+from joulemap.physics.rewrite import join_formulas
 from joulemap.physics.workload import IN_PLACE, ROLE_CODE, Booleans, Floats, Integers, WorkloadColumns, sum_by
 
 LIGHT_KINDS: Final = ("elementwise", "batch_norm", "normalization", "reduction", "data_movement")
@@ -28,8 +30,13 @@ LIGHT_KINDS: Final = ("elementwise", "batch_norm", "normalization", "reduction",
 
 
 def build(work: WorkloadColumns, runtime: Runtime) -> WorkloadColumns:
-    """Return the workload as the runtime executes it; only an inference engine changes it."""
-    return join_siblings(append_in_place(work)) if runtime.is_built and work.kernel_group is None else work
+    """Return the workload as the runtime executes it; only a compiler or an inference engine changes it."""
+    if work.kernel_group is not None:
+        return work
+    if not runtime.merges:
+        return work
+    work = join_formulas(leave_out(work, runtime))
+    return write_apart(join_siblings(append_in_place(work)) if runtime.is_built else work)
 
 
 def append_in_place(work: WorkloadColumns) -> WorkloadColumns:

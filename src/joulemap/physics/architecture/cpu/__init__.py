@@ -101,7 +101,9 @@ FLAT: Final = "flat_regions"
 
 BITS_PER_BYTE: Final = 8.0
 ELEMENTS_PER_TASK: Final = 16384.0
-"""Outputs per thread of an operator that is not a GEMM: 64 KiB of fp32, a large share of an L1."""
+"""Elements per thread of an operator that is not a GEMM: 64 KiB of fp32, a large share of an L1."""
+READING: Final = ("adaptive_avg_pool", "moment", "reduce", "scan")
+"""Operations whose elements are those that they read, not those that they write; a pooling counts its windows'."""
 MOST: Final = 0.9
 """Largest share of its rate that a framework's GEMM reaches, as the best kernels do."""
 WINOGRAD_CHANNELS: Final = 8.0
@@ -335,7 +337,8 @@ class Cpu(Indifferent):
         is_grouped, is_serial = work.of_kind("grouped_conv"), _is_serial(kernels)
         has_tiles = work.is_gemm | is_grouped
         state = kernels.own_read_bytes / kernels.carried_bytes
-        elements = np.where(work.of_operation("scan"), state, work.output_element_count)
+        taps = np.where(work.of_kind("pool"), np.maximum(work.tap_count, 1.0), 1.0)
+        elements = np.where(work.of_operation(*READING), state, work.output_element_count * taps)
 
         tiles = np.where(
             has_tiles,
@@ -383,8 +386,8 @@ class Cpu(Indifferent):
         if is_serial.any():
             compute = np.where(is_serial, _serial_s(kernels, hardware), compute)
         if is_eager:
-            taps = work.output_element_count * work.tap_count / np.maximum(tiles, 1.0)
-            scalar = waves * taps * hardware.coefficient("pooled_tap_clocks") / peak.clock_hz
+            loads = work.output_element_count * work.tap_count / np.maximum(tiles, 1.0)
+            scalar = waves * loads * hardware.coefficient("pooled_tap_clocks") / peak.clock_hz
             compute = np.where(work.of_kind("pool"), np.maximum(compute, scalar), compute)
 
         seen = np.ones(work.operator_count) if kernels.runtime.is_built else _seen_share(kernels)
