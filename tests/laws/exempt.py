@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from joulemap.physics.record.product import NVIDIA
 from laws.table import Exempt
 
 COPIES: Final = "physics/architecture/npu: copies of a model share a batch, each with its own part of the chip"
@@ -50,16 +51,41 @@ EXEMPT: Final = (
         )
         for law in ("units", "better chip")
     ),
+    Exempt(
+        law="a loop is not faster",
+        precision="fp64",
+        most=8.0,
+        why="in fp64, the GEMM of all steps pads its rows to a tile of 128",
+        source="physics/architecture/gpu/kernel_class.py, FEW_ROWS",
+        is_fault=True,
+    ),
     *(
         Exempt(
-            law="a loop is not faster",
-            chip=chip,
-            most=3.5,
-            why="in fp64, the GEMM of all steps pads its rows to a tile of 128",
-            source="physics/architecture/gpu/kernel_class.py, FEW_ROWS",
+            law=law,
+            chip="hailo*",
+            most=1.35,
+            why="activations that do not grow with the batch are divided by it, so that a larger one needs fewer contexts",
+            source="physics/architecture/npu/fabric.py, lay_out",
             is_fault=True,
         )
-        for chip in ("gtx_*", "quadro_*", "mx*")
+        for law in ("batch is not faster", "batch is not cheaper")
+    ),
+    *(
+        Exempt(
+            law=law,
+            chip="hailo*",
+            most=40.0,
+            why="a loop of cells has other layers than a recurrent layer, and may need several contexts where one step does not",
+            source="physics/architecture/npu/fabric.py: contexts, layer_switch",
+        )
+        for law in ("steps of a loop", "a cell is its layer")
+    ),
+    Exempt(
+        law="batch is not faster",
+        chip="ax*",
+        most=1.02,
+        why="copies of a model share a batch evenly only if their number divides it",
+        source=COPIES,
     ),
     Exempt(
         law="batch grows",
@@ -101,6 +127,7 @@ EXEMPT: Final = (
         Exempt(
             law=law,
             model="*grouped*",
+            vendor=NVIDIA,
             most=12.0,
             why="cuDNN computes groups of up to 48 channels, if no power of two, on vector lanes, and addresses of "
             "channels that fill no lines one by one; both were measured on one H200, and held out on one RTX 4090",

@@ -132,7 +132,9 @@ def try_ports(doors: Doors, rng: random.Random) -> None:
         (("coral_edge_tpu", "pcie1x1"), ("hailo_8", "pcie2x1"), ("hailo_8l", "pcie3x2"), ("intel_ncs2", "usb2"),
          ("axelera_metis_m2", "pcie1x2"), ("l4", "pcie3x4"))
     )  # fmt: skip
-    host = rng.choice([name for name in list_chips() if find_chip(name).architecture == "cpu"])
+    hosts = [name for name in list_chips() if find_chip(name).architecture == "cpu"]
+    bare = [name for name in hosts if not fits_ports(find_chip(guest).needs_host, find_chip(name).ports)]
+    host = rng.choice(rng.choice((hosts, [name for name in bare if find_chip(name).ports] or hosts)))
     words = ("compare", model, guest, "--precision", "fp16" if guest == "intel_ncs2" else "int8", "--host", host)
     found = [doors.ask(*words), doors.ask(*words, "--link", links)]
     asked = (Question(words=words), Question(words=(*words, "--link", links)))
@@ -142,10 +144,24 @@ def try_ports(doors: Doors, rng: random.Random) -> None:
     if all(found):
         first, second = (one["rows"][0]["latency_s"] for one in found if one)
         court.compare("port", first, second, asked)
+
+
+def try_links(doors: Doors, rng: random.Random) -> None:
+    """Compare boards at links of several widths, and a fabric whose weights cross its link."""
+    court = doors.court
+    words = ("compare", rng.choice(("resnet50", "swin_t")), rng.choice(("hailo_8", "hailo_8l")), "--precision", "int8")
+    asked = [(*words, "--host", "ryzen_9_5950x", "--link", way) for way in ("pcie1x1", "pcie3x2")]
+    narrow, wide = (doors.ask(*one) for one in asked)
+    if narrow and wide:
+        both = narrow["rows"][0]["latency_s"], wide["rows"][0]["latency_s"]
+        court.same("weights cross a link", both[0] > both[1], True, tuple(Question(words=one) for one in asked))
     chip, devices = rng.choice(("rtx_3090", "a40", "l4")), rng.choice(("2", "4"))
     base = ("llm", rng.choice(DECODERS[:3]), chip, "--devices", devices, "--batch", "1,16", "--link")
     ways = ("pcie3x4", "pcie4x16", *(("nvlink",) if devices == "2" and chip != "l4" else ()))
     rows = [_read_served(doors.ask(*base, way)) for way in ways]
+    usual = _read_served(doors.ask(*base[:-1]))
+    if rows[1] and usual:  # nobody asked for a bridge
+        court.compare("port", [one for one, _ in rows[1]], [one for one, _ in usual], (Question(words=base[:-1]),))
     for slow, fast, way in zip(rows, rows[1:], ways[1:], strict=False):
         if slow and fast:
             first, second = ([one for one, _ in each] for each in (fast, slow))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import tomllib
 from fnmatch import fnmatchcase
 from functools import cache, partial
@@ -18,7 +19,7 @@ from joulemap.system.record import frozen
 from laws.court import Court, Place
 from laws.network import Layer, Network, draw_layer, is_traceable
 from laws.panel import Table, draw_cells, find_chip, load_columns, predict
-from laws.part import BLOCKS, Part
+from laws.part import BLOCKS, UNEVEN, Part
 from laws.question import Question
 
 CHIPS: Final = 60
@@ -28,6 +29,9 @@ RUNTIMES: Final = ("fused", "engine")
 
 STEPS: Final = (8, 32, 128)
 """Multiples to which a library may pad a size."""
+
+PRODUCTS: Final = tuple(one for one in BLOCKS if re.search(r"Conv|Linear", one.module))
+"""Parts whose libraries pad most."""
 
 FAR: Final = 1.3
 """Ratio of sizes above which nobody pads: as much more work as the law allows."""
@@ -115,7 +119,9 @@ def try_spellings(court: Court, rng: random.Random) -> None:
         one = attrs.evolve(layer, part=part)
         if not is_traceable(one):
             return
-        table = predict(Question(model=Network((one,)), runtime=runtime), cells, [1, 8], court.refused)
+        table = predict(
+            Question(model=Network((one,)), runtime=runtime), cells, [1, 2], court.refused
+        )  # as traced before
         if table is None:
             return
         tables.append((part.name, table))
@@ -151,8 +157,11 @@ def _falls_back(table: Table, chip: str) -> bool:
 
 def try_padding(court: Court, rng: random.Random) -> None:
     """Compare a layer with the same at the next multiples of a size, as which a library may compute it."""
-    layer = draw_layer(rng, rng.choice(BLOCKS))
+    layer = draw_layer(rng, rng.choice(rng.choice((BLOCKS, PRODUCTS))))
     name, size = rng.choice(layer.sizes) if layer.sizes else ("", 0)
+    if name in UNEVEN:
+        size = max(1, -(-size // (step := rng.choice(STEPS))) * step - rng.randint(1, 7))
+        layer = _resize(layer, name, size)
     padded = {-(-size // step) * step for step in STEPS}
     layers = [layer, *(_resize(layer, name, one) for one in sorted(padded) if size < one <= FAR * size)]
     if len(layers) == 1 or not all(map(is_traceable, layers)):
