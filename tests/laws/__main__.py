@@ -2,8 +2,8 @@
 
 python -m laws [--seed N] [--seconds 600] [--law NAME ...] [--workers 2] [--list 5] [--write]
 
-Exit code 0 if every violation is explained, 1 if not, 2 if nothing can be tried. --law tries the questions of these laws alone; --write writes
-docs/laws.md. Interrupted, it prints what it has.
+Exit code 0 if every violation is explained, 1 if not, 2 if nothing can be tried. --law tries the questions of these
+laws alone; --write writes docs/laws.md. Interrupted, it prints what it has.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def _keep(seen: list[Evaluated], one: Evaluated) -> Integers:
 
 
 def _compare_reads(court: Court, one: Evaluated, question: Question) -> None:
-    """Compare the bytes that kernels move off the chip with their own, once for each block of outputs, step or sample."""
+    """Compare the bytes that kernels move off the chip with their own, once for each block, step or sample."""
     placement, kernels, work = one.placement, one.kernels, one.kernels.work
     blocks = np.ceil(np.maximum(work.gemm_m, work.gemm_n) / EDGE)
     passes = np.maximum(np.maximum(blocks, work.step_count), np.maximum(kernels.batch, 1.0))

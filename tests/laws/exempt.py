@@ -64,7 +64,7 @@ EXEMPT: Final = (
             law=law,
             chip="hailo*",
             most=1.35,
-            why="activations that do not grow with the batch are divided by it, so that a larger one needs fewer contexts",
+            why="activations that do not grow with the batch are divided by it: a larger one needs fewer contexts",
             source="physics/architecture/npu/fabric.py, lay_out",
             is_fault=True,
         )
@@ -75,7 +75,7 @@ EXEMPT: Final = (
             law=law,
             chip="hailo*",
             most=40.0,
-            why="a loop of cells has other layers than a recurrent layer, and may need several contexts where one step does not",
+            why="a loop of cells has more layers than a recurrent layer, and needs contexts where that needs one",
             source="physics/architecture/npu/fabric.py: contexts, layer_switch",
         )
         for law in ("steps of a loop", "a cell is its layer")

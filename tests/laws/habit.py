@@ -8,6 +8,7 @@ import shlex
 import time
 from typing import Any, Final
 
+import attrs
 import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -19,6 +20,7 @@ from joulemap.domain.catalogue import MICROCONTROLLER_W
 from joulemap.domain.host import fits_ports
 from joulemap.physics.record.configuration import FLOPS_PER_MAC
 from joulemap.prediction import find_chip as find_named
+from joulemap.system.errors import JoulemapError
 from joulemap.trace.formula.pooling import CANDIDATES, PAIR
 from joulemap.trace.module import build_on_meta
 from joulemap.wing.llm.row import ServingRow
@@ -48,6 +50,38 @@ class Alone(nn.Module):
 def net():
     return Alone(), (torch.zeros(3, {size}, {size}), torch.zeros({rows}, 4))
 '''
+
+MIXED: Final = '''import torch
+from torch import nn
+
+
+class Mixed(nn.Module):
+    """Network of a graph's nodes, or of a cloud's points."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(16, 64), nn.Linear(64, 64)
+
+    def forward(self, x{edges}):
+        for layer in (self.first, self.second):
+            x = layer(x).relu()
+            {mix}
+        return x{end}
+
+
+def net():
+    return Mixed(), (torch.zeros({rows}, 16),{inputs})
+'''
+
+MIXES: Final = (
+    {"edges": ", edges", "mix": "x = torch.zeros_like(x).index_add(0, edges[1], x[edges[0]])", "end": "",
+     "inputs": " torch.zeros(2, 200, dtype=torch.int64)"},
+    {"edges": "", "mix": "pass", "end": ".max(0).values", "inputs": ""},
+)  # fmt: skip
+"""Names in `MIXED` for a network of a graph, and for one of points."""
+
+UNKNOWN: Final = ("nvfp5", "int9", "half8", "w4a17")
+"""Words for activations that nobody knows."""
 
 SLOW_S: Final = 8.0
 """Processor time above which an error is slow: a traced model takes less."""
@@ -96,6 +130,12 @@ def try_requests(doors: Doors, rng: random.Random) -> None:
         output_tokens=output,
     )  # fmt: skip
     court.equal("one request", predict_row(row, find_named(chip)[0]).inter_token_latency_s or np.nan, seconds, asked)
+    try:
+        predict_row(attrs.evolve(row, activation_precision=rng.choice(UNKNOWN)), find_named(chip)[0])
+        is_refused = False
+    except JoulemapError:
+        is_refused = True
+    court.same("unknown words", is_refused, True, asked)
     context = prompt + output / 2.0
     step = joulemap.predict_step(model, chip).price(joulemap.Passes.of(1, context=context))
     court.equal("llm and step", float(step.latency_s), seconds, asked)
@@ -161,7 +201,8 @@ def try_links(doors: Doors, rng: random.Random) -> None:
     rows = [_read_served(doors.ask(*base, way)) for way in ways]
     usual = _read_served(doors.ask(*base[:-1]))
     if rows[1] and usual:  # nobody asked for a bridge
-        court.compare("port", [one for one, _ in rows[1]], [one for one, _ in usual], (Question(words=base[:-1]),))
+        fast, own = ([one for one, _ in each] for each in (rows[1], usual))
+        court.compare("port", [0.999 * one for one in fast], own, (Question(words=base[:-1]),))
     for slow, fast, way in zip(rows, rows[1:], ways[1:], strict=False):
         if slow and fast:
             first, second = ([one for one, _ in each] for each in (fast, slow))
@@ -205,10 +246,15 @@ def try_adapters(doors: Doors, rng: random.Random) -> None:
 def try_unbatched(doors: Doors, rng: random.Random) -> None:
     """Ask about an own network whose inputs have no batch."""
     path = doors.folder / "own.py"
-    path.write_text(OWN.format(size=rng.choice((32, 160, 320)), rows=rng.choice((2, 100))))
+    rows = rng.choice((2, 100, 999))
+    own = OWN.format(size=rng.choice((32, 160, 320)), rows=rows)
+    path.write_text(rng.choice((own, *(MIXED.format(rows=rows, **one) for one in MIXES))))
     words = ("analyze", f"{path}:net", draw_chips(rng, 1)[0], "--precision", "fp32")
     if "fp32" in find_chip(words[2]).peaks and (answer := doors.ask(*words)) is not None:
         doors.court.same("a sample", answer["batches"], [1], (Question(words=words),))
+    asked = (rng.choice(("recommend", "cost", "pareto", "sweep")), f"{path}:net", "--hardware", "l4,rtx_4090")
+    code, _, told = doors.say(*asked)
+    doors.court.same("own networks", told if code else "", "", (Question(words=asked),))
 
 
 def try_words(doors: Doors, rng: random.Random) -> None:
@@ -222,7 +268,11 @@ def try_words(doors: Doors, rng: random.Random) -> None:
     code, _, text = doors.say(*shlex.split(line))
     for advised in re.findall(r"run `joulemap ([^`]+)`", text) if code else ():
         done, _, _ = doors.say(*shlex.split(advised))
-        doors.court.same("advice runs", done, 0, (Question(words=tuple(shlex.split(line))),))
+        asked = (Question(words=tuple(shlex.split(line))),)
+        doors.court.same("advice runs", done, 0, asked)
+        if f"_{kind}" in line:
+            classes = [find_chip(one).architecture for one in shlex.split(advised) if one in list_chips()]
+            doors.court.same("advice keeps the class", {*classes} - {kind}, set(), asked)
     long = rng.choice("abxyz") * rng.choice((10_000, 100_000))
     for words in (("compare", long, "l4"), ("compare", "resnet18", long), ("sql", f"SELECT {long}")):
         began = time.process_time()

@@ -33,6 +33,9 @@ STEPS: Final = (8, 32, 128)
 PRODUCTS: Final = tuple(one for one in BLOCKS if re.search(r"Conv|Linear", one.module))
 """Parts whose libraries pad most."""
 
+UNLIKE: Final = tuple(one for one in BLOCKS if re.search(r"Transpose|groups", one.module))
+"""Convolutions whose channels are no K of their GEMM."""
+
 FAR: Final = 1.3
 """Ratio of sizes above which nobody pads: as much more work as the law allows."""
 
@@ -119,9 +122,8 @@ def try_spellings(court: Court, rng: random.Random) -> None:
         one = attrs.evolve(layer, part=part)
         if not is_traceable(one):
             return
-        table = predict(
-            Question(model=Network((one,)), runtime=runtime), cells, [1, 2], court.refused
-        )  # as traced before
+        question = Question(model=Network((one,)), runtime=runtime)
+        table = predict(question, cells, [1, 2], court.refused)  # batches that are traced already
         if table is None:
             return
         tables.append((part.name, table))
@@ -157,7 +159,7 @@ def _falls_back(table: Table, chip: str) -> bool:
 
 def try_padding(court: Court, rng: random.Random) -> None:
     """Compare a layer with the same at the next multiples of a size, as which a library may compute it."""
-    layer = draw_layer(rng, rng.choice(rng.choice((BLOCKS, PRODUCTS))))
+    layer = draw_layer(rng, rng.choice(rng.choice((BLOCKS, PRODUCTS, UNLIKE))))
     name, size = rng.choice(layer.sizes) if layer.sizes else ("", 0)
     if name in UNEVEN:
         size = max(1, -(-size // (step := rng.choice(STEPS))) * step - rng.randint(1, 7))
