@@ -26,13 +26,13 @@ from laws.trial import ignore_interrupt, make_jobs, run_job
 def main() -> int:
     """Run the trials; return 1 if a violation is unexplained, 2 without the chips that every trial asks about."""
     arguments = _read_arguments()
-    for variable in [name for name in os.environ if name.startswith("JOULEMAP_")]:
-        del os.environ[variable]
     try:
         load_chips()
     except CatalogueError as error:
         print(f"laws: {error}", file=sys.stderr)
         return 2
+    for variable in [name for name in os.environ if name.startswith("JOULEMAP_")]:
+        del os.environ[variable]
     began = time.monotonic()
     court = Court()
     jobs = make_jobs(arguments.seed, arguments.seconds, arguments.workers, tuple(arguments.law))

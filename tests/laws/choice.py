@@ -44,19 +44,23 @@ def list_unlisted() -> list[str]:
 
 
 def draw_question(rng: random.Random, count: int) -> tuple[str, list[str], tuple[str, ...]]:
-    """Return a random network, chips and precision: any chips, one on sale among others, on sale, or alike."""
+    """Return a random network, chips and precision: any chips, one on sale among others, on sale, alike, or unlisted."""
     precision = rng.choice(("fp32", "fp16", "bf16", "int8"))
+    unlisted = rng.choice(list_unlisted())
+    is_unlisted = rng.random() < 0.2
+    if is_unlisted:
+        precision = rng.choice(sorted(find_chip(unlisted).peaks))
     every = [name for name in draw_chips(rng, 200) if precision in find_chip(name).peaks]
     sold = [one for one in every if find_chip(one).is_available]
     unsold = [one for one in every if one not in sold]
-    kind = find_chip(rng.choice(sold)).architecture
-    alike = [one for one in sold if find_chip(one).architecture == kind]
-    unlisted = [one for one in list_unlisted() if precision in find_chip(one).peaks]
-    if unlisted and rng.random() < 0.2:
-        sold = [*unlisted[:1], *sold[:1]]
+    first = find_chip(rng.choice(sold))
+    alike = [one for one in sold if find_chip(one).microarchitecture == first.microarchitecture]
+    kind = [one for one in sold if find_chip(one).architecture == first.architecture]
     one_sold = [*sold[:1], *unsold[: rng.randint(1, count - 1)]]
-    chips = rng.choice((every, one_sold, sold, alike))
-    return rng.choice(list_networks()), chips[:count], ("--precision", precision)
+    chips = (
+        [unlisted, *sold[:1]] if is_unlisted else rng.choice((every, one_sold, sold, dict.fromkeys((*alike, *kind))))
+    )
+    return rng.choice(list_networks()), [*chips][:count], ("--precision", precision)
 
 
 def try_decisions(doors: Doors, rng: random.Random) -> None:
