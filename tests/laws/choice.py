@@ -44,7 +44,7 @@ def list_unlisted() -> list[str]:
 
 
 def draw_question(rng: random.Random, count: int) -> tuple[str, list[str], tuple[str, ...]]:
-    """Return a random network, chips and precision: any chips, one on sale among others, on sale, alike, or unlisted."""
+    """Return a random network, chips and precision: any, one on sale among others, on sale, alike, or unlisted."""
     precision = rng.choice(("fp32", "fp16", "bf16", "int8"))
     unlisted = rng.choice(list_unlisted())
     is_unlisted = rng.random() < 0.2
@@ -60,7 +60,7 @@ def draw_question(rng: random.Random, count: int) -> tuple[str, list[str], tuple
     chips = (
         [unlisted, *sold[:1]] if is_unlisted else rng.choice((every, one_sold, sold, dict.fromkeys((*alike, *kind))))
     )
-    return rng.choice(list_networks()), [*chips][:count], ("--precision", precision)
+    return rng.choice(list_networks()), chips[:count], ("--precision", precision)
 
 
 def try_decisions(doors: Doors, rng: random.Random) -> None:

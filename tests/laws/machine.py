@@ -56,7 +56,7 @@ def try_sets(doors: Doors, rng: random.Random) -> None:
             used = [slot for slot, layers in zip(slots, split[1].split("/"), strict=True) if layers != "0"]
             court.same("printed split", sorted(used), sorted(_list_cards(best["cards"] or best["label"])), asked)
         if answer is not None:
-            told = [one for one in answer["notes"] if re.search(r"\d processors", one)]
+            told = [one for one in answer["notes"] if re.search(r"has \d+ \S+ processors", one)]
             court.same("one processor", told, [], asked)
             memory = answer["devices"][-1]["memory_bytes_per_s"] or 0.0
             court.compare("channels", memory, 2.0 * 8.0 * 5.6e9, asked)

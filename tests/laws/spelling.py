@@ -18,7 +18,7 @@ from joulemap.physics.record.configuration import Configuration
 from joulemap.system.record import frozen
 from laws.court import Court, Place
 from laws.network import Layer, Network, draw_layer, is_traceable
-from laws.panel import Table, draw_cells, find_chip, load_columns, predict
+from laws.panel import Table, draw_cells, find_chip, list_chips, load_columns, predict
 from laws.part import BLOCKS, UNEVEN, Part
 from laws.question import Question
 
@@ -157,18 +157,26 @@ def _falls_back(table: Table, chip: str) -> bool:
     return Evaluator(load_columns(table.question.model)).falls_back(find_chip(chip))
 
 
+@cache
+def list_boards() -> list[str]:
+    """Return the ids of GPUs, whose libraries pad most."""
+    return [one for one in list_chips() if find_chip(one).architecture == "gpu"]
+
+
 def try_padding(court: Court, rng: random.Random) -> None:
     """Compare a layer with the same at the next multiples of a size, as which a library may compute it."""
-    layer = draw_layer(rng, rng.choice(rng.choice((BLOCKS, PRODUCTS, UNLIKE))))
+    layer = draw_layer(rng, rng.choice(rng.choice((BLOCKS, PRODUCTS, UNLIKE, UNLIKE))))
     name, size = rng.choice(layer.sizes) if layer.sizes else ("", 0)
     if name in UNEVEN:
-        size = max(1, -(-size // (step := rng.choice(STEPS))) * step - rng.randint(1, 7))
+        step = rng.choice(STEPS)
+        size = rng.choice((step, 2 * step, -(-size // step) * step)) - rng.randint(1, 7)
         layer = _resize(layer, name, size)
     padded = {-(-size // step) * step for step in STEPS}
     layers = [layer, *(_resize(layer, name, one) for one in sorted(padded) if size < one <= FAR * size)]
     if len(layers) == 1 or not all(map(is_traceable, layers)):
         return
-    question, cells = Question(runtime=rng.choice(RUNTIMES)), draw_cells(rng, CHIPS)
+    question, boards = Question(runtime=rng.choice(RUNTIMES)), rng.sample(list_boards(), CHIPS // 2)
+    cells = [*draw_cells(rng, CHIPS // 2), *((one, rng.choice(sorted(find_chip(one).peaks))) for one in boards)]
     own, *larger = (predict(question.replace(model=Network((one,))), cells, [1], court.refused) for one in layers)
     for table in larger:
         if own is None or table is None:
