@@ -57,9 +57,8 @@ def draw_question(rng: random.Random, count: int) -> tuple[str, list[str], tuple
     alike = [one for one in sold if find_chip(one).microarchitecture == first.microarchitecture]
     kind = [one for one in sold if find_chip(one).architecture == first.architecture]
     one_sold = [*sold[:1], *unsold[: rng.randint(1, count - 1)]]
-    chips = (
-        [unlisted, *sold[:1]] if is_unlisted else rng.choice((every, one_sold, sold, dict.fromkeys((*alike, *kind))))
-    )
+    drawn = rng.choice((every, one_sold, sold, [*dict.fromkeys((*alike, *kind))]))
+    chips = [unlisted, *sold[:1]] if is_unlisted else drawn
     return rng.choice(list_networks()), chips[:count], ("--precision", precision)
 
 

@@ -201,8 +201,8 @@ def try_links(doors: Doors, rng: random.Random) -> None:
     rows = [_read_served(doors.ask(*base, way)) for way in ways]
     usual = _read_served(doors.ask(*base[:-1]))
     if rows[1] and usual:  # nobody asked for a bridge
-        fast, own = ([one for one, _ in each] for each in (rows[1], usual))
-        court.compare("port", [0.999 * one for one in fast], own, (Question(words=base[:-1]),))
+        widest, own = ([one for one, _ in each] for each in (rows[1], usual))
+        court.compare("port", [0.999 * one for one in widest], own, (Question(words=base[:-1]),))
     for slow, fast, way in zip(rows, rows[1:], ways[1:], strict=False):
         if slow and fast:
             first, second = ([one for one, _ in each] for each in (fast, slow))
