@@ -176,14 +176,15 @@ def try_pairs(doors: Doors, rng: random.Random) -> None:
 
 
 def _compare_tool(court: Court, line: Line) -> None:
-    """Compare the numbers that a call of a tool spells with those of a command line, zeros too."""
+    """Spell a call of the command's tool with 0 for each option: it is a word of the command line."""
     tool = list_tools().get(line.command.replace(" ", "_"))
-    for name, value in line.options:
-        key = name.removeprefix("--").replace("-", "_")
-        if tool is not None and key in tool.parameters and value.replace(".", "").isdigit():
-            needed = {one: "l4" for one, parameter in tool.parameters.items() if parameter.required}
-            spelled = tool.spell({**needed, key: 0})
-            court.same("MCP and commands", name in spelled, True, _of((line.command, f"{name}=0")))
+    for key, parameter in tool.parameters.items() if tool is not None else ():
+        if tool is not None and parameter.param_type_name == "option" and not parameter.is_flag:
+            needed = {one: "l4" for one, other in tool.parameters.items() if other.required}
+            spelled = " ".join(tool.spell({**needed, key: 0}))
+            court.same(
+                "MCP and commands", f"{max(parameter.opts, key=len)} 0" in spelled, True, _of((line.command, key))
+            )
 
 
 EDGES: Final[Mapping[str, str]] = {
@@ -206,7 +207,8 @@ def try_edges(doors: Doors, rng: random.Random) -> None:
     words = (command, rng.choice(form.models), *chips, *form.given)
     ranked = [name for name in RANKED if name in known and getattr(known[name].type, "choices", None)]
     metrics = [f"{name}={one}" for name in ranked for one in known[name].type.choices]
-    for metric in rng.sample(metrics, min(len(metrics), 5)) or [""]:
+    drawn = [one for one in metrics if one.endswith("carbon")]  # which a grid without emissions makes 0
+    for metric in (*drawn, *rng.sample(metrics, min(len(metrics), 1))) or ("",):
         asked = (*words, *edges, *([metric] if metric else []))
         doors.court.same("an answer or a line", _find_fault(*doors.say(*asked)), "", _of(asked))
     shown, whole = (doors.run(*words, *more)[1].count("\n") for more in ((), ("--details",)))
