@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from laws import alone, ordered
+from joulemap.system.errors import CatalogueError
+from laws import __main__ as run, alone, ordered
 from laws.court import Court
 from laws.door import Doors
 from laws.network import Network, draw_layer, is_traceable, list_names, list_reached
-from laws.page import describe
+from laws.page import _list_lines, describe
 from laws.panel import list_chips
 from laws.part import BLOCKS, find_call
 from laws.shrink import shrink
+from laws.spelling import read_explained
 from laws.trial import TRIALS
 
 UNREACHED = {
@@ -102,3 +104,20 @@ def test_a_violation_shrinks_to_the_layer_that_breaks_the_law(monkeypatch: pytes
     assert isinstance(model, Network)
     assert [one.part.name for one in model.layers] == ["lstm"]
     assert "nn.LSTM(" in model.write()
+
+
+def test_without_the_chips_nothing_is_tried(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def load_chips() -> None:
+        raise CatalogueError("the bundle of chips cannot be read")
+
+    monkeypatch.setattr(run, "load_chips", load_chips)
+    monkeypatch.setattr("sys.argv", ["laws", "--seconds", "1"])
+    assert run.main() == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_the_page_lists_every_kernel_that_explains_a_difference() -> None:
+    text = " ".join("\n".join(_list_lines(Court(), 1, 1.0)).split())
+    assert all(f"`{one.spelling}`" in text and f"up to {one.most:g}x" in text for one in read_explained())

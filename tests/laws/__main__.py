@@ -2,8 +2,8 @@
 
 python -m laws [--seed N] [--seconds 600] [--law NAME ...] [--workers 2] [--list 5] [--write]
 
-Exit code 0 if every violation is explained, 1 if not. --law tries the questions of these laws alone; --write writes
-docs/laws.md. Interrupted, it prints what it has.
+Exit code 0 if every violation is explained, 1 if not, 2 if nothing can be tried. --law tries the questions of these
+laws alone; --write writes docs/laws.md. Interrupted, it prints what it has.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import sys
 import time
 from multiprocessing import get_context
 
+from joulemap.bundle.chip import load_chips
+from joulemap.system.errors import CatalogueError
 from laws.court import Court
 from laws.page import describe, write_page
 from laws.table import BY_NAME
@@ -22,8 +24,13 @@ from laws.trial import ignore_interrupt, make_jobs, run_job
 
 
 def main() -> int:
-    """Run the trials; return 1 if a violation is unexplained."""
+    """Run the trials; return 1 if a violation is unexplained, 2 without the chips that every trial asks about."""
     arguments = _read_arguments()
+    try:
+        load_chips()
+    except CatalogueError as error:
+        print(f"laws: {error}", file=sys.stderr)
+        return 2
     for variable in [name for name in os.environ if name.startswith("JOULEMAP_")]:
         del os.environ[variable]
     began = time.monotonic()

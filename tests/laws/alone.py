@@ -6,16 +6,18 @@ import itertools
 import math
 import os
 import random
-from functools import cache
+from functools import cache, partial
 from typing import Final
 from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
+from joulemap.physics import timing
 from joulemap.physics.interval.half_width import BROKEN
-from joulemap.physics.law import LAWS as EVALUATED, RAISE, SEPARATOR, VARIABLE
+from joulemap.physics.law import LAWS as EVALUATED, RAISE, SEPARATOR, VARIABLE, Evaluated, find_broken
 from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.workload import Integers
 from joulemap.system.errors import LawError
 from joulemap.system.units import FJ_PER_J
 from laws.court import Court
@@ -29,6 +31,12 @@ FEW: Final = (1, 2, 3, 4, 8, 64)
 
 CHIPS: Final = 120
 
+EDGE: Final = 32.0
+"""Smallest edge of a block of outputs for which a GEMM reads its operands again."""
+
+PAGE: Final = 4096.0
+"""Bytes that an operator may move beyond its own."""
+
 SHORT: Final = 8.0
 """Ratio of two neighbouring memory levels where a chip's file states none."""
 
@@ -38,11 +46,31 @@ def try_batches(court: Court, rng: random.Random) -> None:
     model = draw_model(rng)
     for runtime in RUNTIMES:
         batches = FEW if isinstance(model, Network) else BATCHES
-        table = predict(Question(model=model, runtime=runtime), draw_cells(rng, CHIPS), batches, court.refused)
+        question, seen = Question(model=model, runtime=runtime), list[Evaluated]()
+        with patch.object(timing, "find_broken", partial(_keep, seen)):
+            table = predict(question, draw_cells(rng, CHIPS), batches, court.refused)
+        for one in seen:
+            _compare_reads(court, one, question)
         if table is not None:
             _compare_alone(court, table)
             if not isinstance(model, Network) or model.has_batch:
                 _compare_batches(court, table)
+
+
+def _keep(seen: list[Evaluated], one: Evaluated) -> Integers:
+    seen.append(one)
+    return find_broken(one)
+
+
+def _compare_reads(court: Court, one: Evaluated, question: Question) -> None:
+    """Compare the bytes that kernels move off the chip with their own, once for each block, step or sample."""
+    placement, kernels, work = one.placement, one.kernels, one.kernels.work
+    blocks = np.ceil(np.maximum(work.gemm_m, work.gemm_n) / EDGE)
+    passes = np.maximum(np.maximum(blocks, work.step_count), np.maximum(kernels.batch, 1.0))
+    own = (kernels.own_read_bytes + kernels.output_bytes) * passes + PAGE
+    read = kernels.per_kernel(placement.dram_read_bytes + placement.dram_write_bytes)
+    asked = question.replace(hardware=one.hardware.id, precision=kernels.precision)
+    court.compare("reads", read, kernels.per_kernel(own), (asked,))
 
 
 def _compare_alone(court: Court, table: Table) -> None:

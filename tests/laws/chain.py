@@ -6,6 +6,7 @@ import math
 import random
 from typing import Final
 
+import attrs
 import numpy as np
 
 from joulemap.physics.pipeline import Evaluator
@@ -15,8 +16,8 @@ from joulemap.physics.workload import WorkloadColumns, columns_of
 from joulemap.system.errors import JoulemapError
 from laws.court import Court
 from laws.network import Layer, Network, draw_layer, is_traceable
-from laws.ordered import compare_tables
-from laws.panel import RUNTIMES, Table, draw_cells, find_chip, predict
+from laws.ordered import ask_both, compare_tables
+from laws.panel import RUNTIMES, Table, draw_cells, find_chip, load_columns, predict
 from laws.part import BLOCKS, Part
 from laws.question import Question
 
@@ -26,6 +27,14 @@ SPELLINGS: Final = {
     "rnn": ("nn.RNN({n}, {d}, batch_first=True)", "Loop(nn.RNNCell({n}, {d}), {d}, 1)"),
 }
 """Recurrence -> its layer, and the same as loops, of cells first."""
+
+LAUNCHES: Final = {"lstm": 3, "gru": 3, "rnn": 4}
+"""Recurrence -> kernels of a cell in eager PyTorch. Source: aten/src/ATen/native/RNN.cpp: two products, and their gates
+in one kernel, or a sum and its activation.
+"""
+
+JOINS: Final = 2
+"""Kernels around a loop: the first state, and the stack of all."""
 
 INPUT: Final = ("torch.zeros({b}, {l}, {n})",)
 
@@ -52,6 +61,13 @@ def try_cells(court: Court, rng: random.Random) -> None:
         layer, *loops = [one for one in tables if one is not None]
         for loop in loops:
             _compare_loop(court, layer, loop)
+        if runtime == "eager":
+            counts, most = _count_kernels(loops[0]), LAUNCHES[name] * dict(sizes)["l"] + JOINS
+            court.compare("launches of a cell", counts, most, (loops[0].ask((0, 0)),))
+        once = [predict(one.replace(model=_take_once(one)), cells, (1, 3), court.refused) for one in asked]
+        whole, *steps = [one for one in once if one is not None]
+        for loop, step in zip(loops, steps, strict=True):
+            _compare_steps(court, loop, step, whole)
         if len(loops) == 2 and RUNTIME[runtime].merges:
             for pair in (loops, loops[::-1]):
                 compare_tables(court, {"latency_s": "cells by hand"}, *pair)
@@ -66,6 +82,32 @@ def _compare_loop(court: Court, layer: Table, loop: Table) -> None:
         np.where(is_there, second, np.nan),
         lambda place: (layer.ask(place), loop.ask(place)),
     )
+
+
+def _take_once(question: Question) -> Network:
+    """Return the recurrence of a question with one step."""
+    assert isinstance(question.model, Network)
+    (layer,) = question.model.layers
+    return Network((attrs.evolve(layer, sizes=(*layer.sizes[:-1], ("l", 1))),))
+
+
+def _count_kernels(table: Table) -> int:
+    asked = Configuration(hardware="", runtime=table.question.runtime)
+    return Evaluator(load_columns(table.question.model)).form(asked, asked.runtime).kernel_count
+
+
+def _compare_steps(court: Court, loop: Table, step: Table, layer: Table) -> None:
+    """Compare a loop with as many times one step, and one step with that of the layer."""
+    count = dict(loop.question.model.layers[0].sizes)["l"]  # type: ignore[union-attr]
+    kernels = max(1.0, _count_kernels(step) / _count_kernels(layer))
+    for law, more, less, times in (
+        ("steps of a loop", loop, step, count),
+        ("a cell is its layer", step, layer, kernels),
+    ):
+        left, right = more.prediction.latency_s, times * less.prediction.latency_s
+        is_there = (left > SHORT_S) & ~np.isnan(right)
+        left, right = (np.where(is_there, one, np.nan) for one in (left, right))
+        court.compare(law, left, right, ask_both(more, less))
 
 
 def try_equals(court: Court, rng: random.Random) -> None:

@@ -6,11 +6,14 @@ import itertools
 import random
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final
 
 from joulemap.catalog.sheet import load_scenarios
-from laws.door import DECODERS, SERVERS, Doors, _draw_alike, _of
-from laws.panel import draw_chips, find_chip, list_networks
+from joulemap.system.errors import ExitCode
+from laws.door import DECODERS, SERVERS, Doors, _of
+from laws.ordered import list_pairs
+from laws.panel import draw_chips, find_chip, list_chips, list_networks
 
 CLOSE: Final = re.compile(r"tie|as good|same")
 PERCENT: Final = re.compile(r"(over |under )?\d+ %")
@@ -35,17 +38,42 @@ def list_named(answer: dict[str, Any], chips: Sequence[str]) -> list[str]:
     return [one for one in chips if re.search(rf"(?<![\w~]){re.escape(one)}(?!\w)", answer["answer"].replace("~", ""))]
 
 
+@cache
+def list_unlisted() -> list[str]:
+    """Return the chips on sale of which nobody knows whether they run every operator."""
+    known = ((name, find_chip(name)) for name in list_chips())
+    return [name for name, one in known if one.is_available and one.compiler is not None and one.compiler.is_unlisted]
+
+
+def draw_question(rng: random.Random, count: int) -> tuple[str, list[str], tuple[str, ...]]:
+    """Return a random network, chips and precision: any, one on sale among others, on sale, alike, or unlisted."""
+    precision = rng.choice(("fp32", "fp16", "bf16", "int8"))
+    unlisted = rng.choice(list_unlisted())
+    is_unlisted = rng.random() < 0.2
+    if is_unlisted:
+        precision = rng.choice(sorted(find_chip(unlisted).peaks))
+    every = [name for name in draw_chips(rng, 200) if precision in find_chip(name).peaks]
+    sold = [one for one in every if find_chip(one).is_available]
+    unsold = [one for one in every if one not in sold]
+    first = find_chip(rng.choice(sold))
+    alike = [one for one in sold if find_chip(one).microarchitecture == first.microarchitecture]
+    kind = [one for one in sold if find_chip(one).architecture == first.architecture]
+    one_sold = [*sold[:1], *unsold[: rng.randint(1, count - 1)]]
+    drawn = rng.choice((every, one_sold, sold, [*dict.fromkeys((*alike, *kind))]))
+    chips = [unlisted, *sold[:1]] if is_unlisted else drawn
+    return rng.choice(list_networks()), chips[:count], ("--precision", precision)
+
+
 def try_decisions(doors: Doors, rng: random.Random) -> None:
-    """Compare decisions of compare: ties, sale, a worse chip, a list of batches, levels, and flip."""
-    court, model = doors.court, rng.choice(list_networks())
-    chips, precision = _draw_alike(rng, 4)
-    settings = ("--precision", precision)
+    """Check the first line of compare, and that of the same question without a chip that is worse by every metric."""
+    court = doors.court
+    model, chips, settings = draw_question(rng, 4)
     words = ("compare", model, ",".join(chips), *settings)
     answer = doors.ask(*words)
     if answer is None or not list_choices(answer):
         return
     _check_line(doors, answer, words, chips)
-    rows = [row for row in answer["rows"] if row["status"] == "ok" and row["is_available"]]
+    rows = _list_ran(answer)
     worst = max(rows, key=lambda row: row["energy_j"], default=None)
     is_alone = len(rows) < 3 or worst is None or worst["latency_s"] < max(row["latency_s"] for row in rows)
     if not is_alone and worst is not None:
@@ -54,17 +82,40 @@ def try_decisions(doors: Doors, rng: random.Random) -> None:
         told = [one and PERCENT.sub("", one["answer"].partition("; ")[0]) for one in (answer, other)]
         if other is not None and " other" not in answer["answer"] + other["answer"]:
             court.same("worse chip", told[0], told[1], _of(words, fewer))
-    metric = rng.choice(("energy", "latency", "edp"))
+
+
+def _list_ran(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    return [row for row in answer["rows"] if row["status"] == "ok" and row["is_available"]]
+
+
+def try_metrics(doors: Doors, rng: random.Random) -> None:
+    """Ask for a metric at each level: it decides, its parts are the reasons, and one rule marks the best parts."""
+    court, metric = doors.court, rng.choice(("energy", "latency", "edp"))
+    model, chips, settings = draw_question(rng, 3)
+    words = ("compare", model, ",".join(chips), *settings, "--metric", metric)
     for more in ((), ("--level", "detailed"), ("--verbose",), ("--level", "subgraph")):
-        asked = (*words, "--metric", metric, *more)
-        other = doors.ask(*asked)
-        if other is not None and (choices := list_choices(other)):
-            _check_reasons(doors, other, asked)
-            court.same("asked metric", choices[0]["metric"].partition("_")[0], metric, _of(asked))
+        answer = doors.ask(*words, *more) if metric != "edp" or "--verbose" not in more else None
+        if answer is not None and (choices := list_choices(answer)):
+            court.same("asked metric", choices[0]["metric"].partition("_")[0], metric, _of((*words, *more)))
+            _check_reasons(doors, answer, (*words, *more))
+            terms = {one["quantity"] for one in answer["facts"] if one["fact"] == "term"}
+            if terms and not more and not choices[0].get("tied") and metric != "energy":
+                court.same("reasons", "time" in terms, True, _of(words))
+    _, text = doors.run(*words, "--level", "subgraph", "--limit", "1000", "--wide")
+    counted = re.match(r"Take (\S+): it has the .*? for (?:all )?(\d+) ", text)
+    if counted is not None:
+        lines = [re.split(r"\s{2,}", line) for line in text.splitlines()]
+        marks = sum(counted[1] in cells for cells in lines) - 1  # its name heads a column
+        court.same("one mark", marks, int(counted[2]), _of((*words, "--level", "subgraph")))
+
+
+def try_members(doors: Doors, rng: random.Random) -> None:
+    """Compare a list of batches with its members, and flip with comparisons."""
+    model, chips, settings = draw_question(rng, 3)
     _compare_batches(doors, model, chips, settings)
-    pair = [row["hardware"] for row in rows][:2]
-    if len(pair) == 2:
-        _compare_flip(doors, model, pair, settings)
+    pairs = [one for one in rng.sample(list_pairs(), 200) if all(find_chip(name).is_available for name in one)]
+    precision = rng.choice(sorted(find_chip(pairs[0][0]).peaks.keys() & find_chip(pairs[0][1]).peaks.keys()))
+    _compare_flip(doors, model, pairs[0], ("--precision", precision))  # of one microarchitecture: close ones
 
 
 def _check_line(doors: Doors, answer: dict[str, Any], words: tuple[str, ...], chips: Sequence[str]) -> None:
@@ -90,9 +141,9 @@ def _check_pair(doors: Doors, answer: dict[str, Any], words: tuple[str, ...], ch
     """Check that the first line and the explanation after Next are about one pair."""
     pair = list_named(answer, chips)
     for step in answer["next_steps"]:
-        if step.startswith("joulemap explain ") and len(pair) == 2:
-            explained = [one for one in chips if re.search(rf"(?<!\w){re.escape(one)}(?!\w)", step)]
-            doors.court.same("one pair", sorted(explained), sorted(pair), _of(words))
+        if step.startswith("joulemap explain ") and len(pair) > 1:
+            explained = {one for one in chips if re.search(rf"(?<!\w){re.escape(one)}(?!\w)", step)}
+            doors.court.same("one pair", explained - {*pair}, set(), _of(words))
 
 
 def try_servers(doors: Doors, rng: random.Random) -> None:
@@ -118,6 +169,8 @@ def _compare_batches(doors: Doors, model: str, chips: Sequence[str], settings: t
     sold = [one for one in whole["rows"] if one["status"] == "ok" and one["is_available"]]
     ran = sold or [one for one in whole["rows"] if one["status"] == "ok"]
     if choices := list_choices(whole):
+        metrics = [one["metric"] for one in choices]  # latencies of unlike batches are of unlike work
+        doors.court.same("list is its members", "latency" in metrics, False, _of((*words, ",".join(BATCHES))))
         least = min(row["energy_per_inference_j"] for row in ran)
         doors.court.equal("winner", choices[0]["value"]["value"], least, _of((*words, ",".join(BATCHES))))
 
@@ -203,6 +256,9 @@ def try_limits(doors: Doors, rng: random.Random) -> None:
         best = [row for row in one["rows"] if row["rank"] == 1]
         court.equal("own prices", best[0]["usd_per_million"], other["best"]["objective_value"], _of(*costs))
     limit_s = rng.choice((1e-3, 5e-3, 20e-3))
+    _, mixed, settings = draw_question(rng, 3)
+    plain = ("sweep", model, ",".join(mixed), *settings)
+    court.same("no internal error", doors.say(*plain)[0] == ExitCode.INTERNAL, False, _of(plain))
     words = ("sweep", model, ",".join(chips), "--max-latency", f"{limit_s}s")
     answer = doors.ask(*words)
     if answer is not None:

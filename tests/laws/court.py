@@ -76,7 +76,7 @@ class Court:
         ratio = left / right if right > 0.0 and math.isfinite(left) else math.inf
         self.broken[name] += 1
         for one in EXEMPT:
-            if any(one.covers(name, own.hardware, own.name, ratio) for own in questions):
+            if any(one.covers(name, own, ratio) for own in questions):
                 self.explained[one] += 1
                 return
         self.open.append(Violation(law=name, ratio=ratio, questions=tuple(questions), left=left, right=right))

@@ -255,6 +255,12 @@ def try_served(doors: Doors, rng: random.Random) -> None:
     for first, second, asked in zip(found, found[1:], loads, strict=False):
         if first and second:
             court.compare("in flight", first["between_s"], second["between_s"], _of(asked))
+    cached = (*words[:3], "--in-flight", "64", "--prefix-hit", "0.9")
+    if rows and (load := _find_load(doors.ask(*cached))) and load["prefix_hit_fraction"]:
+        most = 0.9 * min(1.0, max(row["largest_batch"] for row in rows) / 64.0)
+        court.compare("hits fit", load["prefix_hit_fraction"], most, _of(cached))
+    arriving = (*words[:3], "--rate", "0.2/s", "--format", "csv")
+    court.same("machine formats", "np." in doors.run(*arriving)[1], False, _of(arriving))
     for row, asked in zip(found, loads, strict=True):
         if row:
             ends = [row[f"{name}_p{q}_s"] for q in (90, 99) for name in ("first_token", "between", "gap")]
@@ -319,6 +325,8 @@ def try_training(doors: Doors, rng: random.Random) -> None:
             for name in ("forward", "backward", "again", "exchange", "optimizer", "bubble")
         ]
         court.compare("step parts", whole["step_s"], sum(parts), _of(base))
+        shares = whole["memory_bound_fraction"] + (whole.get("exchange_s") or 0.0) / whole["step_s"]
+        court.compare("shares of a step", shares, 1.0, _of(base))
     adapted = ask("--lora", "16") if model not in ("resnet50", "vit_b_16") else None
     if whole and adapted:
         court.compare("LoRA", adapted["device_bytes"], whole["device_bytes"], _of((*base, "--lora", "16")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from joulemap.physics.record.product import NVIDIA
 from laws.table import Exempt
 
 COPIES: Final = "physics/architecture/npu: copies of a model share a batch, each with its own part of the chip"
@@ -44,6 +45,34 @@ EXEMPT: Final = (
     ),
     *(
         Exempt(
+            law=law,
+            chip="hailo*",
+            most=1.35,
+            why="activations that do not grow with the batch are divided by it: a larger one needs fewer contexts",
+            source="physics/architecture/npu/fabric.py, lay_out",
+            is_fault=True,
+        )
+        for law in ("batch is not faster", "batch is not cheaper")
+    ),
+    *(
+        Exempt(
+            law=law,
+            chip="hailo*",
+            most=40.0,
+            why="a loop of cells has more layers than a recurrent layer, and needs contexts where that needs one",
+            source="physics/architecture/npu/fabric.py: contexts, layer_switch",
+        )
+        for law in ("steps of a loop", "a cell is its layer")
+    ),
+    Exempt(
+        law="batch is not faster",
+        chip="ax*",
+        most=1.02,
+        why="copies of a model share a batch evenly only if their number divides it",
+        source=COPIES,
+    ),
+    *(
+        Exempt(
             law="units",
             model=model,
             most=2.0,
@@ -74,6 +103,7 @@ EXEMPT: Final = (
         Exempt(
             law=law,
             model="*grouped*",
+            vendor=NVIDIA,
             most=12.0,
             why="cuDNN computes groups of up to 48 channels, if no power of two, on vector lanes, and addresses of "
             "channels that fill no lines one by one; both were measured on one H200, and held out on one RTX 4090",

@@ -8,6 +8,7 @@ import shlex
 import time
 from typing import Any, Final
 
+import attrs
 import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -19,6 +20,7 @@ from joulemap.domain.catalogue import MICROCONTROLLER_W
 from joulemap.domain.host import fits_ports
 from joulemap.physics.record.configuration import FLOPS_PER_MAC
 from joulemap.prediction import find_chip as find_named
+from joulemap.system.errors import JoulemapError
 from joulemap.trace.formula.pooling import CANDIDATES, PAIR
 from joulemap.trace.module import build_on_meta
 from joulemap.wing.llm.row import ServingRow
@@ -48,6 +50,38 @@ class Alone(nn.Module):
 def net():
     return Alone(), (torch.zeros(3, {size}, {size}), torch.zeros({rows}, 4))
 '''
+
+MIXED: Final = '''import torch
+from torch import nn
+
+
+class Mixed(nn.Module):
+    """Network of a graph's nodes, or of a cloud's points."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(16, 64), nn.Linear(64, 64)
+
+    def forward(self, x{edges}):
+        for layer in (self.first, self.second):
+            x = layer(x).relu()
+            {mix}
+        return x{end}
+
+
+def net():
+    return Mixed(), (torch.zeros({rows}, 16),{inputs})
+'''
+
+MIXES: Final = (
+    {"edges": ", edges", "mix": "x = torch.zeros_like(x).index_add(0, edges[1], x[edges[0]])", "end": "",
+     "inputs": " torch.zeros(2, 200, dtype=torch.int64)"},
+    {"edges": "", "mix": "pass", "end": ".max(0).values", "inputs": ""},
+)  # fmt: skip
+"""Names in `MIXED` for a network of a graph, and for one of points."""
+
+UNKNOWN: Final = ("nvfp5", "int9", "half8", "w4a17")
+"""Words for activations that nobody knows."""
 
 SLOW_S: Final = 8.0
 """Processor time above which an error is slow: a traced model takes less."""
@@ -96,6 +130,12 @@ def try_requests(doors: Doors, rng: random.Random) -> None:
         output_tokens=output,
     )  # fmt: skip
     court.equal("one request", predict_row(row, find_named(chip)[0]).inter_token_latency_s or np.nan, seconds, asked)
+    try:
+        predict_row(attrs.evolve(row, activation_precision=rng.choice(UNKNOWN)), find_named(chip)[0])
+        is_refused = False
+    except JoulemapError:
+        is_refused = True
+    court.same("unknown words", is_refused, True, asked)
     context = prompt + output / 2.0
     step = joulemap.predict_step(model, chip).price(joulemap.Passes.of(1, context=context))
     court.equal("llm and step", float(step.latency_s), seconds, asked)
@@ -132,7 +172,9 @@ def try_ports(doors: Doors, rng: random.Random) -> None:
         (("coral_edge_tpu", "pcie1x1"), ("hailo_8", "pcie2x1"), ("hailo_8l", "pcie3x2"), ("intel_ncs2", "usb2"),
          ("axelera_metis_m2", "pcie1x2"), ("l4", "pcie3x4"))
     )  # fmt: skip
-    host = rng.choice([name for name in list_chips() if find_chip(name).architecture == "cpu"])
+    hosts = [name for name in list_chips() if find_chip(name).architecture == "cpu"]
+    bare = [name for name in hosts if not fits_ports(find_chip(guest).needs_host, find_chip(name).ports)]
+    host = rng.choice(rng.choice((hosts, [name for name in bare if find_chip(name).ports] or hosts)))
     words = ("compare", model, guest, "--precision", "fp16" if guest == "intel_ncs2" else "int8", "--host", host)
     found = [doors.ask(*words), doors.ask(*words, "--link", links)]
     asked = (Question(words=words), Question(words=(*words, "--link", links)))
@@ -142,10 +184,25 @@ def try_ports(doors: Doors, rng: random.Random) -> None:
     if all(found):
         first, second = (one["rows"][0]["latency_s"] for one in found if one)
         court.compare("port", first, second, asked)
+
+
+def try_links(doors: Doors, rng: random.Random) -> None:
+    """Compare boards at links of several widths, and a fabric whose weights cross its link."""
+    court = doors.court
+    words = ("compare", rng.choice(("resnet50", "swin_t")), rng.choice(("hailo_8", "hailo_8l")), "--precision", "int8")
+    asked = [(*words, "--host", "ryzen_9_5950x", "--link", way) for way in ("pcie1x1", "pcie3x2")]
+    narrow, wide = (doors.ask(*one) for one in asked)
+    if narrow and wide:
+        both = narrow["rows"][0]["latency_s"], wide["rows"][0]["latency_s"]
+        court.same("weights cross a link", both[0] > both[1], True, tuple(Question(words=one) for one in asked))
     chip, devices = rng.choice(("rtx_3090", "a40", "l4")), rng.choice(("2", "4"))
     base = ("llm", rng.choice(DECODERS[:3]), chip, "--devices", devices, "--batch", "1,16", "--link")
     ways = ("pcie3x4", "pcie4x16", *(("nvlink",) if devices == "2" and chip != "l4" else ()))
     rows = [_read_served(doors.ask(*base, way)) for way in ways]
+    usual = _read_served(doors.ask(*base[:-1]))
+    if rows[1] and usual:  # nobody asked for a bridge
+        widest, own = ([one for one, _ in each] for each in (rows[1], usual))
+        court.compare("port", [0.999 * one for one in widest], own, (Question(words=base[:-1]),))
     for slow, fast, way in zip(rows, rows[1:], ways[1:], strict=False):
         if slow and fast:
             first, second = ([one for one, _ in each] for each in (fast, slow))
@@ -189,10 +246,15 @@ def try_adapters(doors: Doors, rng: random.Random) -> None:
 def try_unbatched(doors: Doors, rng: random.Random) -> None:
     """Ask about an own network whose inputs have no batch."""
     path = doors.folder / "own.py"
-    path.write_text(OWN.format(size=rng.choice((32, 160, 320)), rows=rng.choice((2, 100))))
+    rows = rng.choice((2, 100, 999))
+    own = OWN.format(size=rng.choice((32, 160, 320)), rows=rows)
+    path.write_text(rng.choice((own, *(MIXED.format(rows=rows, **one) for one in MIXES))))
     words = ("analyze", f"{path}:net", draw_chips(rng, 1)[0], "--precision", "fp32")
     if "fp32" in find_chip(words[2]).peaks and (answer := doors.ask(*words)) is not None:
         doors.court.same("a sample", answer["batches"], [1], (Question(words=words),))
+    asked = (rng.choice(("recommend", "cost", "pareto", "sweep")), f"{path}:net", "--hardware", "l4,rtx_4090")
+    code, _, told = doors.say(*asked)
+    doors.court.same("own networks", told if code else "", "", (Question(words=asked),))
 
 
 def try_words(doors: Doors, rng: random.Random) -> None:
@@ -206,7 +268,11 @@ def try_words(doors: Doors, rng: random.Random) -> None:
     code, _, text = doors.say(*shlex.split(line))
     for advised in re.findall(r"run `joulemap ([^`]+)`", text) if code else ():
         done, _, _ = doors.say(*shlex.split(advised))
-        doors.court.same("advice runs", done, 0, (Question(words=tuple(shlex.split(line))),))
+        asked = (Question(words=tuple(shlex.split(line))),)
+        doors.court.same("advice runs", done, 0, asked)
+        if f"_{kind}" in line:
+            classes = [find_chip(one).architecture for one in shlex.split(advised) if one in list_chips()]
+            doors.court.same("advice keeps the class", {*classes} - {kind}, set(), asked)
     long = rng.choice("abxyz") * rng.choice((10_000, 100_000))
     for words in (("compare", long, "l4"), ("compare", "resnet18", long), ("sql", f"SELECT {long}")):
         began = time.process_time()

@@ -7,6 +7,7 @@ import random
 import re
 from typing import Any, Final
 
+from joulemap.wing.here.match import GPU
 from laws.door import BRIEF, Doors
 from laws.panel import find_chip, list_chips
 from laws.question import Question
@@ -34,8 +35,8 @@ GUESTS: Final = ("coral_edge_tpu", "hailo_8", "l4")
 
 def try_sets(doors: Doors, rng: random.Random) -> None:
     """Compare a machine with the same and one card more, and read which devices the best split leaves idle."""
-    court, model, weights = doors.court, rng.choice(LARGE), rng.choice(("q8_0", "q4_k_m"))
-    cards = [rng.choice(CARDS) for _ in range(rng.choice((1, 1, 2, 3)))]
+    court, model, weights = doors.court, rng.choice(LARGE), rng.choice(("q8_0", "q8_0", "q4_k_m"))
+    cards = [rng.choice(CARDS) for _ in range(rng.choice((1, 2, 3)))]
     processor, size = rng.choice(PROCESSORS), rng.randint(16, 256)
     slots = rng.choice((("DDR5_A1", "DDR5_A2", "DDR5_B1", "DDR5_B2"), ("DIMM_A2", "DIMM_B2")))
     rates = []
@@ -48,13 +49,24 @@ def try_sets(doors: Doors, rng: random.Random) -> None:
         rows = [] if answer is None else [row for row in answer["served"] if row["tokens_per_s"]]
         best = max(rows, key=lambda row: row["tokens_per_s"], default=None)
         rates.append(best["tokens_per_s"] if best else 0.0)
-        if best and best["fits"] != "yes" and best["label"].endswith(str(answer and answer["devices"][-1]["label"])):
-            layers = re.findall(r"\d+", best["options"].partition("-ts")[2])
-            court.same("no idle device", "0" in layers, False, asked)
+        if best and best["cards"]:
+            court.same("no idle device", len(_list_cards(best["cards"])), len(some), asked)
+        if answer is not None and best and (split := re.search(r"-ts ([\d/]+)", best["options"])):
+            cased = [one["label"] for one in answer["devices"] if one["kind"] == GPU for _ in range(one["count"])]
+            used = [card for card, layers in zip(cased, split[1].split("/"), strict=True) if layers != "0"]
+            court.same("printed split", sorted(used), sorted(_list_cards(best["cards"] or best["label"])), asked)
         if answer is not None:
+            told = [one for one in answer["notes"] if re.search(r"has \d+ \S+ processors", one)]
+            court.same("one processor", told, [], asked)
             memory = answer["devices"][-1]["memory_bytes_per_s"] or 0.0
             court.compare("channels", memory, 2.0 * 8.0 * 5.6e9, asked)
     court.compare("one more device", rates[0], rates[1], asked)
+
+
+def _list_cards(label: str) -> list[str]:
+    """Return the cards of a label such as `2 x rtx_3090 + rtx_4090`."""
+    parts = [one.rpartition(" x ") for one in label.split(" + ")]
+    return [name for many, _, name in parts for _ in range(int(many or 1))]
 
 
 def _record(cards: list[str], processor: tuple[str, int], size: int, slots: tuple[str, ...]) -> dict[str, str]:

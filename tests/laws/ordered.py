@@ -33,6 +33,12 @@ from laws.question import Question
 
 CHIPS: Final = 150
 
+STREAMS: Final = tuple(one for one in OPERATORS if re.match(r"softmax|layer_norm|rms_norm|elementwise|add|gelu", one))
+"""Operators that read and write their data once or twice."""
+
+START_S: Final = 1e-5
+"""Time in seconds below which starts outweigh bytes."""
+
 FIXED: Final = frozenset(
     {"kernel", "padding", "stride", "kv_heads", "groups", "taken", "experts", "devices", "size", "head_dim", "state"}
 )
@@ -86,6 +92,29 @@ def try_sizes(court: Court, rng: random.Random) -> None:
     tables = [predict(question.replace(model=one), cells, [1], court.refused) for one in models]
     if tables[0] is not None and tables[1] is not None:
         compare_tables(court, {"latency_s": "size is not faster", "energy_j": "size is not cheaper"}, *tables)  # type: ignore[arg-type]
+
+
+def try_cliffs(court: Court, rng: random.Random) -> None:
+    """Compare an operator at sizes a tenth apart: no memory is full at one size and useless at the next."""
+    name = rng.choice(STREAMS)
+    key, size = rng.choice([one for one in re.findall(r"(\w+)=(\d+)", name) if one[0] not in FIXED])
+    sizes = [one for one in (round(int(size) * 1.1**power) for power in range(-20, 21)) if one >= 64]
+    cells, seconds = draw_cells(rng, CHIPS), []
+    question = Question(runtime=rng.choice(RUNTIMES))
+    asked = [question.replace(model=name.replace(f"{key}={size}", f"{key}={one}")) for one in sizes]
+    for one in asked:
+        table = predict(one, cells, [1], court.refused)
+        if table is None:
+            return
+        seconds.append(table.prediction.latency_s[:, 0])
+
+    def find(place: tuple[int, ...]) -> tuple[Question, ...]:
+        chip, precision = cells[place[1]]
+        return tuple(asked[place[0] + step].replace(hardware=chip, precision=precision) for step in (1, 0))
+
+    less, more = np.array(seconds[:-1]), np.array(seconds[1:])
+    is_there = ~np.isnan(less) & ~np.isnan(more) & (more > START_S)
+    court.compare("no cliff", np.where(is_there, more, np.nan), np.where(is_there, less, np.nan), find)
 
 
 def _is_sound(network: object) -> bool:

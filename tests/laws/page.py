@@ -12,6 +12,7 @@ from joulemap.physics.law import LAWS as EVALUATED
 from laws.court import Court, Violation
 from laws.exempt import EXEMPT
 from laws.shrink import shrink
+from laws.spelling import Explained, read_explained
 from laws.table import LAWS, Exempt
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "laws.md"
@@ -35,6 +36,13 @@ TRIED: Final = """\
 ## Which laws are only tried?
 `make laws` tries all laws on random networks, chips, settings and commands, and fails if a comparison breaks one
 without a reason that stands below. `tests/laws/laws.toml` states each law with its tolerance.
+"""
+
+KERNELS: Final = """
+## Which spellings of a network may differ?
+Two spellings may differ by more than the laws allow where they have other numbers of kernels, where a compiler leaves
+one of them to a host, or by a kernel of this list (`tests/laws/kernels.toml`). A known fault is a difference that
+nobody measured.
 """
 
 
@@ -92,6 +100,16 @@ def _list_lines(court: Court, seed: int, seconds: float) -> Iterator[str]:
         subjects = ", ".join(dict.fromkeys(f"`{one.chip}`" if one.chip != "*" else f"`{one.model}`" for one in many))
         fault = "a known fault: " if is_fault else ""
         yield _wrap(f"{laws} ({subjects}, up to {max(one.most for one in many):g}x): {fault}{why}")
+
+    yield KERNELS
+    yield from map(_describe_kernel, sorted(read_explained(), key=lambda one: one.is_fault))
+
+
+def _describe_kernel(one: Explained) -> str:
+    places = [f"`{name}`" for name in (one.of_class, one.chip, one.runtime) if name != "*"]
+    where = f" on {', '.join(places)}" if places else ""
+    fault = "a known fault: " if one.is_fault else ""
+    return _wrap(f"`{one.spelling}`{where}, up to {one.most:g}x: {fault}{one.kernel} ({one.source})")
 
 
 def _find_reason(one: Exempt) -> tuple[bool, str]:

@@ -11,6 +11,7 @@ import io
 import json
 import math
 import random
+import re
 import shlex
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -22,9 +23,11 @@ import attrs
 
 from joulemap.cli.app import _list_parameters
 from joulemap.cli.overview import find_commands
+from joulemap.cli.tool import list_tools
 from joulemap.domain.metric import METRIC
 from joulemap.system.errors import ExitCode
 from joulemap.system.record import frozen
+from laws.court import Court
 from laws.door import DECODERS, SERVERS, Doors, _of
 from laws.panel import OPERATORS, draw_chips
 
@@ -33,7 +36,17 @@ VALUES: Final[Mapping[str, list[str]]] = tomllib.loads(Path(__file__).with_name(
 HIDDEN: Final = frozenset(
     {"--db", "--wait", "--format", "--output-file", "--quiet", "--verbose", "--help", "--help-all", "--hardware"}
     | {"--model", "--limit", "--jobs", "--timeout", "--max-rows", "--raw", "--force", "--envelope", "--trust"}
-    | {"--retrace", "--build-memory", "--plot", "--show-sql", "--random", "--search", "--points", "--check"}
+    | {
+        "--chip-link",
+        "--retrace",
+        "--build-memory",
+        "--plot",
+        "--show-sql",
+        "--random",
+        "--search",
+        "--points",
+        "--check",
+    }
 )
 """Options that say where or how an answer is written, and those that name files or take minutes."""
 
@@ -154,6 +167,7 @@ def try_pairs(doors: Doors, rng: random.Random) -> None:
         asked = line.spell(f"{name}={value}" if value else name)
         refused, _, _ = doors.say(*asked)
         court.same("listed options", refused, int(ExitCode.USAGE), _of(asked))
+    _compare_tool(court, line)
     if code:
         doors.court.refused[f"{line.command}: {messages.strip()[:60]}"] += 1
         return
@@ -176,6 +190,87 @@ def try_pairs(doors: Doors, rng: random.Random) -> None:
         _check_limits(doors, words, answer)
     if line.command == "pareto":
         _check_front(doors, words, answer)
+
+
+def _compare_tool(court: Court, line: Line) -> None:
+    """Spell a call of the command's tool with 0 for each option: it is a word of the command line."""
+    tool = list_tools().get(line.command.replace(" ", "_"))
+    for key, parameter in tool.parameters.items() if tool is not None else ():
+        if tool is not None and parameter.param_type_name == "option" and not parameter.is_flag:
+            needed = {one: "l4" for one, other in tool.parameters.items() if other.required}
+            spelled = " ".join(tool.spell({**needed, key: 0}))
+            court.same(
+                "MCP and commands", f"{max(parameter.opts, key=len)} 0" in spelled, True, _of((line.command, key))
+            )
+
+
+EDGES: Final[Mapping[str, str]] = {
+    "--grid-gco2-per-kwh": "0", "--variation": "1e-300", "--host-share": "0", "--pue": "1", "--electricity": "0USD/kWh",
+    "--prefix-hit": "0", "--lifetime": "0.001",
+}  # fmt: skip
+"""Option -> the least value that it takes."""
+
+RANKED: Final = ("--objective", "--metric", "--x")
+"""Options that name what ranks."""
+
+
+def try_edges(doors: Doors, rng: random.Random) -> None:
+    """Ask a command with options at their least values for each metric, its hidden options, and its details."""
+    least = {one: {*list_options(one)} & {*EDGES} for one in FORMS}
+    command = rng.choice([one for one, names in least.items() if names])
+    form, known = FORMS[command], list_options(command)
+    chips = rng.sample(SERVERS, max(form.least, 1))
+    edges = [f"{name}={EDGES[name]}" for name in sorted(least[command]) if rng.random() < 0.8]
+    words = (command, rng.choice(form.models), *chips, *form.given)
+    ranked = [name for name in RANKED if name in known and getattr(known[name].type, "choices", None)]
+    metrics = [f"{name}={one}" for name in ranked for one in known[name].type.choices]
+    drawn = [one for one in metrics if one.endswith("carbon")]  # which a grid without emissions makes 0
+    for metric in (*drawn, *rng.sample(metrics, min(len(metrics), 1))) or ("",):
+        asked = (*words, *edges, *([metric] if metric else []))
+        doors.court.same("an answer or a line", _find_fault(*doors.say(*asked)), "", _of(asked))
+    shown, whole = (doors.run(*words, *more)[1].count("\n") for more in ((), ("--details",)))
+    doors.court.same("details are everything", whole < shown, False, _of((*words, "--details")))
+    for other, name in [(one, name) for one in FORMS for name in _list_hidden(one)]:
+        given = FORMS[other]
+        spelled = (other, rng.choice(given.models), *rng.sample(SERVERS, given.least), *given.given)
+        code, _, _ = doors.say(*spelled, f"{name}=int8")
+        doors.court.same("listed options", code, int(ExitCode.USAGE), _of((*spelled, f"{name}=int8")))
+
+
+def _list_hidden(command: str) -> list[str]:
+    hidden = (one for one in _list_parameters(command) if one.param_type_name == "option" and one.hidden)
+    return [max(one.opts, key=len) for one in hidden if not HIDDEN.intersection(one.opts)]
+
+
+def try_designs(doors: Doors, rng: random.Random) -> None:
+    """Vary a chip: the design to build is no worse in both objectives than another one of the answer."""
+    (chip,), model = draw_chips(rng, 1), rng.choice(NETWORKS)
+    vary = [f"--vary={name}=x0.5,x1,x2" for name in rng.sample(("tdp", "clock", "memory_bandwidth", "units"), 2)]
+    words = ("explore", model, "--like", chip, *vary)
+    doors.court.same("an answer or a line", _find_fault(*doors.say(*words)), "", _of(words))
+    answer = doors.ask(*words)
+    choices = [] if answer is None else [one for one in answer["facts"] if one["fact"] == "choice"]
+    if answer is None or not choices or not answer["answer"].startswith("Build"):
+        return
+    values = ("energy_per_inference_j", "latency_s")
+    rows = [[row[name] for name in values] for row in answer["rows"]]
+    own = [row for row in rows if row[0] == choices[0]["value"]["value"]]
+    better = [row for row in rows if own and row[0] < own[0][0] * 0.98 and row[1] < own[0][1] * 0.98]
+    doors.court.same("no advice is dominated", better, [], _of(words))
+
+
+PRICES: Final = re.compile(r"^\w+ ([\d,]+) .*?for ([\d.,]+) USD per month to be .*?; ([\d,]+) for ([\d.,]+) USD would")
+"""First line of a fleet with the prices of two numbers of devices."""
+
+
+def try_fleets(doors: Doors, rng: random.Random) -> None:
+    """Compare the two prices of a fleet's first line with their numbers of devices."""
+    rate = rng.choice((500, 3000, 20000))
+    words = ("fleet", rng.choice(NETWORKS), *rng.sample(SERVERS, 2), f"--rate={rate}/s", "--p99=15ms")
+    told = PRICES.search(" ".join(doors.run(*words)[1].split()))
+    if told is not None:
+        many, dear, few, cheap = (float(one.replace(",", "")) for one in told.groups())
+        doors.court.equal("price of the advice", dear / many, cheap / few, _of(words))
 
 
 def _find_fault(code: int, out: str, messages: str) -> str:

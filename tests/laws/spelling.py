@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import tomllib
 from fnmatch import fnmatchcase
 from functools import cache, partial
@@ -18,8 +19,8 @@ from joulemap.physics.workload import columns_of
 from joulemap.system.record import frozen
 from laws.court import Court, Place
 from laws.network import Layer, Network, draw_layer, is_traceable
-from laws.panel import Table, draw_cells, find_chip, load_columns, predict
-from laws.part import BLOCKS, Part
+from laws.panel import Table, draw_cells, find_chip, list_chips, load_columns, predict
+from laws.part import BLOCKS, UNEVEN, Part
 from laws.question import Question
 
 CHIPS: Final = 60
@@ -29,6 +30,12 @@ RUNTIMES: Final = ("fused", "engine")
 
 STEPS: Final = (8, 32, 128)
 """Multiples to which a library may pad a size."""
+
+PRODUCTS: Final = tuple(one for one in BLOCKS if re.search(r"Conv|Linear", one.module))
+"""Parts whose libraries pad most."""
+
+UNLIKE: Final = tuple(one for one in BLOCKS if re.search(r"Transpose|groups", one.module))
+"""Convolutions whose channels are no K of their GEMM."""
 
 FAR: Final = 1.3
 """Ratio of sizes above which nobody pads: as much more work as the law allows."""
@@ -116,7 +123,8 @@ def try_spellings(court: Court, rng: random.Random) -> None:
         one = attrs.evolve(layer, part=part)
         if not is_traceable(one):
             return
-        table = predict(Question(model=Network((one,)), runtime=runtime), cells, [1, 8], court.refused)
+        question = Question(model=Network((one,)), runtime=runtime)
+        table = predict(question, cells, [1, 2], court.refused)  # batches that are traced already
         if table is None:
             return
         tables.append((part.name, table))
@@ -148,15 +156,26 @@ def _falls_back(table: Table, chip: str) -> bool:
     return Evaluator(load_columns(table.question.model)).falls_back(find_chip(chip))
 
 
+@cache
+def list_boards() -> list[str]:
+    """Return the ids of GPUs, whose libraries pad most."""
+    return [one for one in list_chips() if find_chip(one).architecture == "gpu"]
+
+
 def try_padding(court: Court, rng: random.Random) -> None:
     """Compare a layer with the same at the next multiples of a size, as which a library may compute it."""
-    layer = draw_layer(rng, rng.choice(BLOCKS))
+    layer = draw_layer(rng, rng.choice(rng.choice((BLOCKS, PRODUCTS, UNLIKE, UNLIKE))))
     name, size = rng.choice(layer.sizes) if layer.sizes else ("", 0)
+    if name in UNEVEN:
+        step = rng.choice(STEPS)
+        size = rng.choice((step, 2 * step, -(-size // step) * step)) - rng.randint(1, 7)
+        layer = _resize(layer, name, size)
     padded = {-(-size // step) * step for step in STEPS}
     layers = [layer, *(_resize(layer, name, one) for one in sorted(padded) if size < one <= FAR * size)]
     if len(layers) == 1 or not all(map(is_traceable, layers)):
         return
-    question, cells = Question(runtime=rng.choice(RUNTIMES)), draw_cells(rng, CHIPS)
+    question, boards = Question(runtime=rng.choice(RUNTIMES)), rng.sample(list_boards(), CHIPS // 2)
+    cells = [*draw_cells(rng, CHIPS // 2), *((one, rng.choice(sorted(find_chip(one).peaks))) for one in boards)]
     own, *larger = (predict(question.replace(model=Network((one,))), cells, [1], court.refused) for one in layers)
     for table in larger:
         if own is None or table is None:

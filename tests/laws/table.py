@@ -13,6 +13,8 @@ from typing import Final
 
 from joulemap.physics.law import LAWS as EVALUATED
 from joulemap.system.record import frozen
+from laws.panel import find_chip
+from laws.question import Question
 
 EXISTS: Final = "it exists"
 """Group of the laws of one evaluation."""
@@ -41,6 +43,10 @@ class Exempt:
     """Pattern of hardware ids."""
     model: str = "*"
     """Pattern of the model's name."""
+    precision: str = "*"
+    """Pattern of the precision."""
+    vendor: str = "*"
+    """Vendor of the hardware."""
     most: float
     """Largest ratio that is explained."""
     why: str
@@ -48,10 +54,16 @@ class Exempt:
     is_fault: bool = False
     """True for a known fault that is to be mended; False where the law does not apply."""
 
-    def covers(self, law: str, chip: str, model: str, ratio: float) -> bool:
+    def covers(self, law: str, question: Question, ratio: float) -> bool:
         """Return whether a broken comparison is one of these."""
-        is_named = law == self.law and fnmatchcase(chip, self.chip) and fnmatchcase(model, self.model)
-        return is_named and ratio <= self.most
+        if law != self.law or ratio > self.most or (self.vendor != "*" and not question.hardware):
+            return False
+        vendor = find_chip(question.hardware).vendor if self.vendor != "*" else ""
+        pairs = (
+            (question.hardware, self.chip), (question.name, self.model), (question.precision, self.precision),
+            (vendor, self.vendor),
+        )  # fmt: skip
+        return all(fnmatchcase(one, pattern) for one, pattern in pairs)
 
 
 def _read() -> tuple[Law, ...]:

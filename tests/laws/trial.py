@@ -40,11 +40,12 @@ def _trial(name: str, attempt: Try, share: float, *laws: str) -> Trial:
 
 
 TRIALS: Final = (
-    _trial("batches", _of_court(alone.try_batches), 0.32, "cycles exist", "peak", "bandwidth", "busy power", "products",
-           "waits", "steps", "average power", "static power", "memory is there", "time passes", "parts of energy",
-           "bases of energy", "range", "batch is not faster", "batch is not cheaper", "batch is not smaller",
-           "batch grows"),
+    _trial("batches", _of_court(alone.try_batches), 0.2, "cycles exist", "peak", "bandwidth", "busy power", "products",
+           "reads", "waits", "steps", "average power", "static power", "memory is there", "time passes",
+           "parts of energy", "bases of energy", "range", "batch is not faster", "batch is not cheaper",
+           "batch is not smaller", "batch grows"),
     _trial("sizes", _of_court(ordered.try_sizes), 0.08, "size is not faster", "size is not cheaper"),
+    _trial("cliffs", _of_court(ordered.try_cliffs), 0.04, "no cliff"),
     _trial("depth", _of_court(ordered.try_depth), 0.08, "depth is not faster", "depth is not cheaper",
            "depth is not smaller"),
     _trial("chips", _of_court(ordered.try_chips), 0.08, "better chip"),
@@ -53,39 +54,49 @@ TRIALS: Final = (
     _trial("settings", _of_court(ordered.try_settings), 0.06, "graph", "weights are not larger"),
     _trial("alike", _of_court(ordered.try_alike), 0.06, "order of branches", "together", "identity",
            "name of a module"),
-    _trial("chains", _of_court(chain.try_cells), 0.01, "a loop is not faster", "cells by hand"),
+    _trial("chains", _of_court(chain.try_cells), 0.02, "a loop is not faster", "cells by hand",
+           "steps of a loop", "a cell is its layer", "launches of a cell"),
     _trial("equals", _of_court(chain.try_equals), 0.01, "equal operators"),
-    _trial("spellings", _of_court(spelling.try_spellings), 0.08, "spellings take one time",
+    _trial("spellings", _of_court(spelling.try_spellings), 0.2, "spellings take one time",
            "spellings take one energy"),
-    _trial("padding", _of_court(spelling.try_padding), 0.06, "padding is time", "padding is energy"),
+    _trial("padding", _of_court(spelling.try_padding), 0.1, "padding is time", "padding is energy"),
     _trial("answers", door.try_answers, 0.12, "predict and compare", "analyze and compare", "SQL and compare", "ledger",
            "order of chips", "spelled default", "present value", "third chip", "winner", "probabilities", "first line",
            "next runs", "boundary", "host"),
-    _trial("decisions", choice.try_decisions, 0.08, "on sale", "ties are told", "named chips", "unknown support",
-           "one pair", "worse chip", "asked metric", "list is its members", "one rule of ties", "winner"),
-    _trial("lists", choice.try_lists, 0.03, "list is its members", "one decision of a list",
-           "reasons add up"),
+    _trial("decisions", choice.try_decisions, 0.04, "on sale", "ties are told", "named chips", "unknown support",
+           "one pair", "worse chip"),
+    _trial("metrics", choice.try_metrics, 0.03, "asked metric", "reasons", "reasons add up", "one mark"),
+    _trial("members", choice.try_members, 0.03, "list is its members", "one rule of ties", "winner"),
+    _trial("lists", choice.try_lists, 0.03, "list is its members", "one decision of a list", "reasons add up"),
     _trial("servers", choice.try_servers, 0.01, "one pair"),
     _trial("limits", choice.try_limits, 0.03, "scenario is its limits", "own prices", "sweep keeps its limit"),
     _trial("choices", door.try_choices, 0.03, "candidates", "looser limit"),
     _trial("served", door.try_served, 0.04, "sequences", "phases", "prompt", "context", "device memory", "in flight",
-           "quantiles", "llm and step"),
+           "quantiles", "llm and step", "hits fit", "machine formats"),
     _trial("steps", _of_court(door.try_steps), 0.01, "context"),
     _trial("rows", _of_court(habit.try_rows), 0.02, "batch is not faster"),
-    _trial("requests", habit.try_requests, 0.02, "one request", "llm and step", "quantiles"),
+    _trial("requests", habit.try_requests, 0.02, "one request", "llm and step", "quantiles",
+           "unknown words"),
     _trial("spelled", habit.try_spelled, 0.02, "spelled default"),
     _trial("ports", habit.try_ports, 0.02, "port", "slot of both ends"),
-    _trial("sets", machine.try_sets, 0.03, "one more device", "no idle device", "channels"),
+    _trial("links", habit.try_links, 0.02, "port", "weights cross a link"),
+    _trial("sets", machine.try_sets, 0.04, "one more device", "no idle device", "printed split",
+           "one processor", "channels"),
     _trial("memories", machine.try_memories, 0.01, "usable memory"),
     _trial("hosts", machine.try_hosts, 0.01, "price of a system"),
     _trial("adapters", habit.try_adapters, 0.02, "ZeRO", "shards"),
-    _trial("unbatched", habit.try_unbatched, 0.01, "a sample"),
-    _trial("words", habit.try_words, 0.02, "advice runs", "short errors", "quick errors", "no control codes"),
+    _trial("unbatched", habit.try_unbatched, 0.02, "a sample", "own networks"),
+    _trial("words", habit.try_words, 0.02, "advice runs", "advice keeps the class",
+           "short errors", "quick errors", "no control codes"),
     _trial("counts", _of_court(habit.try_counts), 0.02, "counted products", "suppressed boxes"),
-    _trial("pairs", pair.try_pairs, 0.06, "an answer or a line", "listed options", "numbers of an answer",
-           "machine formats", "spelled default", "one first line", "order of chips", "next runs", "limits hold",
-           "front"),
-    _trial("training", door.try_training, 0.02, "ZeRO", "LoRA", "recompute", "recompute costs", "step parts"),
+    _trial("pairs", pair.try_pairs, 0.12, "an answer or a line", "listed options", "numbers of an answer",
+           "machine formats", "spelled default", "MCP and commands", "one first line", "order of chips", "next runs",
+           "limits hold", "front"),
+    _trial("edges", pair.try_edges, 0.05, "an answer or a line", "listed options", "details are everything"),
+    _trial("designs", pair.try_designs, 0.03, "an answer or a line", "no advice is dominated"),
+    _trial("fleets", pair.try_fleets, 0.02, "price of the advice"),
+    _trial("training", door.try_training, 0.02, "ZeRO", "LoRA", "recompute", "recompute costs", "step parts",
+           "shares of a step"),
 )  # fmt: skip
 
 
@@ -101,6 +112,9 @@ class Job:
 
 JOB_S: Final = 30.0
 """Time of a job in seconds."""
+
+TURN: Final = (5.0**0.5 - 1.0) / 2.0
+"""Share of the list of trials by which each job begins later than the one before: few jobs begin with all of them."""
 
 
 def make_jobs(seed: int, seconds: float, workers: int, laws: tuple[str, ...]) -> list[Job]:
@@ -139,8 +153,9 @@ def _open_doors() -> Doors:
 def _take_turns(job: Job) -> Iterator[Trial]:
     """Yield trials until the time of a job is up, next the one that has had least of its share of the time."""
     chosen = [one for one in TRIALS if not job.laws or one.laws.intersection(job.laws)]
-    begin = random.Random(f"{job.seed} {job.number}")
-    taken = {one.name: begin.random() * one.share for one in chosen}  # jobs begin with other trials
+    random.Random(job.seed).shuffle(chosen)
+    place = {one.name: number / len(chosen) + job.number * TURN for number, one in enumerate(chosen)}
+    taken = {one.name: place[one.name] % 1.0 * one.share for one in chosen}
     deadline = time.monotonic() + job.seconds
     while (began := time.monotonic()) < deadline:
         trial = min(chosen, key=lambda one: taken[one.name] / one.share)
