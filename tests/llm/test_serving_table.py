@@ -72,7 +72,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scored]:
 def _predict_made_up(patch: pytest.MonkeyPatch) -> list[ServingRow]:
     rows: list[ServingRow] = []
 
-    def predict(given: Sequence[ServingRow], hardware: Hardware) -> list[Prediction | Reason]:
+    def predict(given: Sequence[ServingRow], hardware: Hardware, _others: object) -> list[Prediction | Reason]:
         rows.extend(given)
         assert {row.hardware for row in given} == {hardware.id}
         return [_predict(row) for row in given]

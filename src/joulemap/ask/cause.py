@@ -155,7 +155,7 @@ def make_term(
 def _multiply(row: RoleDifference, macs: Pair, batches: Pair) -> dict[str, Any]:
     """Return the counts and the energies per count of a role, each if it explains much of the difference."""
     unit = ROLES[row.role].unit if row.role in ROLES else "count"
-    is_always = row.role.endswith(STATIC) or batches[0] != batches[1]
+    is_always = unit == "s" or batches[0] != batches[1]
     has_count, has_price = (
         row.is_shared and (is_always or abs(one) >= LEAST_CAUSE * abs(row.difference_fj))
         for one in (row.by_count_fj, row.by_price_fj)

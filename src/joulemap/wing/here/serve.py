@@ -20,7 +20,6 @@ from joulemap.wing.here.generated.row import DeviceRow, ServedHere
 from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, MatchedChips
 from joulemap.wing.here.show.word import JOINED, SEVERAL_LABEL, SPLIT, SPLIT_EXPERTS, SPLIT_LABEL
 from joulemap.wing.llm.serve import (
-    EXPERTS_AWAY,
     OK,
     READING_RATE,
     Case,
@@ -28,6 +27,7 @@ from joulemap.wing.llm.serve import (
     ServedModel,
     ServedRow,
     Serving,
+    ServingRow,
     Way,
     divide_between,
     list_rows,
@@ -395,7 +395,8 @@ def _split(
     label = JOINED.join(name if many == 1 else SEVERAL_LABEL(count=many, device=name) for name, many in named.items())
     other = _label(devices, last.hardware)
     both = [widths.get(name, (None, None)) for name in (*named, other)]
-    away = EXPERTS_AWAY if division.is_routed and best.layers < question.decoder.layer_count else 0.0
+    is_apart = division.is_routed and best.layers < question.decoder.layer_count
+    away = ServingRow.doubt_split(ServingRow.split_experts("")) if is_apart else 0.0
     layers = (SPLIT_EXPERTS if division.is_routed else SPLIT)(
         layers=best.layers, layer_count=question.decoder.layer_count
     )

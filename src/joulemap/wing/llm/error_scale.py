@@ -86,15 +86,6 @@ Source: judged; with InferenceX held out, the only source, 0.25 covers 80 % of i
 nine times as long as predicted.
 """
 
-EXPERTS_AWAY: Final = 0.85
-"""Additional half-width of times and energies of a model whose routed experts are partly on the processor.
-
-Source: assumed; with it, ranges reach the factor of 2.5 by which the slowest of known runs was below its prediction
-(the fastest 1.4). None states its division and its memory: for llmfit's users (commit 3f44fd3), the fastest division is
-1.2 to 1.7 times too fast on an RTX 2080 (three models) and 1.4 times on an RTX 5070; all experts on the processor would
-be within 11 % on the former. Six dense models that are divided by layers are within 0.84 to 1.21.
-"""
-
 AT_ONCE: Final = 2.1
 """Half-width that users without a pause add to a mean first token: their requests can arrive together, which times of
 requests that arrive evenly leave out.

@@ -23,7 +23,7 @@ from joulemap.wing.llm.decoder.pass_name import (
     list_decoders as list_decoders,
     split_pass as split_pass,
 )
-from joulemap.wing.llm.error_scale import EXPERTS_AWAY as EXPERTS_AWAY, load_served_doubt as load_served_doubt
+from joulemap.wing.llm.error_scale import load_served_doubt as load_served_doubt
 from joulemap.wing.llm.file.gguf import load_tables as load_tables
 from joulemap.wing.llm.generated.row import ServedRow as ServedRow
 from joulemap.wing.llm.phase import ANSWER as ANSWER, PROMPT as PROMPT, READING_RATE as READING_RATE
@@ -40,7 +40,7 @@ from joulemap.wing.llm.serving.memory import (
     find_memory_share as find_memory_share,
     find_overhead as find_overhead,
 )
-from joulemap.wing.llm.serving.offload import ON_EXPERTS as ON_EXPERTS, Way as Way
+from joulemap.wing.llm.serving.offload import Way as Way
 from joulemap.wing.llm.serving.predict import find_deployment as find_deployment
 from joulemap.wing.llm.serving.serve import (
     SaturatedRates as SaturatedRates,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, cast
 
 import attrs
 
-from joulemap.catalog import LANES, is_box_file, is_hardware_path
-from joulemap.catalog.link import LANE_RATES
+from joulemap.catalog import is_box_file, is_hardware_path, make_port
 from joulemap.domain import DEFAULT_MODE, HardwareEntry, HardwareRef, Settings, find_entry
 from joulemap.domain.architecture import find_class
 from joulemap.physics import BOUNDARY, FP32, BoundaryName, Configuration, Hardware, Quantity, extend_digest
@@ -144,13 +144,14 @@ def _share(hardware: Sequence[Hardware]) -> BoxMemory:
 
 
 def _make(text: str, first: str, second: str, hardware: dict[str, Hardware]) -> BoxLink:
-    lanes = LANES.fullmatch(text.lower())
     try:
         if _RATE.fullmatch(text):
             rate = Quantity(value=parse_si(text, "B/s"), unit="B/s", basis="assumed", source=ASKED)
             return make_link((first, second), "link", bandwidth=rate)
-        if lanes is not None and lanes[1] in LANE_RATES:
-            return make_link((first, second), lanes[1], generation=lanes[2], lanes=int(lanes[3] or 1))
+        with suppress(UsageError):
+            port = make_port(text)
+            lanes = round(port.lane_count.value) if port.lane_count else 1
+            return make_link((first, second), port.name, generation=port.generation, lanes=lanes)
         own = [link for name in (first, second) for link in hardware[name].links]
         alike = [link for link in own if link.name == text.lower()]
         slowest = min(alike, key=lambda link: link.bandwidth.value, default=None)

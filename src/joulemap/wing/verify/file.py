@@ -38,8 +38,6 @@ from joulemap.system import (
 )
 from joulemap.system.errors import AmbiguousNameError
 from joulemap.wing.llm.serve import (
-    EXPERTS_AWAY,
-    ON_EXPERTS,
     Room,
     ServingRow,
     check_measured,
@@ -252,8 +250,8 @@ def _make_served(cells: Cells, notes: list[Finding], assumed: set[str], path: Pa
     cells["model"] = _name_decoder(cells.get("model", ""), path, is_stated=bool(stated["model"]))
     cells["hardware"] = _name_hardware(cells.get("hardware", ""), path)
     cells |= (divided := _divide(cells, path))
-    if divided.get("layer_split", "").startswith(ON_EXPERTS):
-        notes.append(Finding(kind="experts_away", values={"ratio": math.exp(EXPERTS_AWAY)}, doubt=EXPERTS_AWAY))
+    if away := ServingRow.doubt_split(divided.get("layer_split", "")):
+        notes.append(Finding(kind="experts_away", values={"ratio": math.exp(away)}, doubt=away))
     cells["weight_precision"] = _name_weights(cells.get("weight_precision") or (stored[1] if stored else ""), path)
     decoder = find_decoder(cells["model"])
     published = decoder.published if decoder is not None else None
@@ -361,7 +359,7 @@ def _divide(cells: Cells, path: Path) -> dict[str, str]:
             raise ValueError(f"a part of the model is on {host}, which is no processor")
         chips, counts = [*chips, host], [*counts, round(away) or total - layers]
     split = "/".join(map(str, counts))
-    return {"other_hardware": "+".join(chips[1:]), "layer_split": f"{ON_EXPERTS}{split}" if away else split}
+    return {"other_hardware": "+".join(chips[1:]), "layer_split": ServingRow.split_experts(split) if away else split}
 
 
 def _make_single(cells: Cells, notes: list[Finding], assumed: set[str], path: Path, stated: Stated) -> Measurement:

@@ -41,7 +41,7 @@ from joulemap.wing.here.serve import (
     serve_model,
     serve_popular,
 )
-from joulemap.wing.llm.serve import EXPERTS_AWAY, READING_RATE, find_decoder
+from joulemap.wing.llm.serve import READING_RATE, ServingRow, find_decoder
 
 RATE: Final = "tokens_per_s"
 LARGEST: Final = "largest_model"
@@ -258,8 +258,9 @@ def find_facts(model: str, served: Sequence[ServedHere], runs: Sequence[RunHere]
     unread += [
         Finding(kind="setting", run_id=key, values={"setting": one}, doubt=UNKNOWN) for key, one in lent.values()
     ]
+    away = ServingRow.doubt_split(ServingRow.split_experts(""))
     unread += [
-        Finding(kind="experts_away", run_id=key, values={"ratio": math.exp(EXPERTS_AWAY)}, doubt=EXPERTS_AWAY)
+        Finding(kind="experts_away", run_id=key, values={"ratio": math.exp(away)}, doubt=away)
         for key, row in enumerate(served, 1)
         if EXPERTS.match(row.fits)
     ]

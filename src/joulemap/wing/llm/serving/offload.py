@@ -25,6 +25,7 @@ import numpy as np
 from joulemap.catalog import make_port
 from joulemap.physics import PRECISION_BYTES, Floats, Hardware, carried_precision
 from joulemap.system import frozen
+from joulemap.wing.llm.row import ON_EXPERTS
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.surface import Cost, Passes
@@ -39,10 +40,6 @@ SENT_FROM: Final = 32.0
 
 HOST_LINK: Final = "pcie4x16"
 """Host link of a GPU whose description has none. Source: assumed; slot of most boards since 2020."""
-
-
-ON_EXPERTS: Final = "experts "
-"""Start of a split that leaves the routed experts of some layers to a processor."""
 
 
 @frozen(kw_only=True)

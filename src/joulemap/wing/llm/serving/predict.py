@@ -22,13 +22,12 @@ from joulemap.physics.record.weight import BESIDE, WeightFormat
 from joulemap.system import JoulemapError, Reason, UnsupportedError
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.decoder.pass_name import find_decoder
-from joulemap.wing.llm.error_scale import EXPERTS_AWAY
 from joulemap.wing.llm.row import LOCALSCORE, Prediction, ServingRow
 from joulemap.wing.llm.serving.batch import Batch, grow, prefill, run_batches
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.load import CLIENT_S, ROUNDS, Load
 from joulemap.wing.llm.serving.memory import GROWN, MIDDLE, Room
-from joulemap.wing.llm.serving.offload import ON_EXPERTS, Offload, Way
+from joulemap.wing.llm.serving.offload import Offload, Way
 from joulemap.wing.llm.serving.pass_error import find_thin_widths
 from joulemap.wing.llm.serving.serve import open_deployment, simulate
 from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
@@ -223,7 +222,7 @@ def _widen(
             token_half_width=math.hypot(token, away),
         )
         for row, one, prompt, token in zip(rows, predictions, each[::2], each[1::2], strict=True)
-        for away in (EXPERTS_AWAY if row.layer_split.startswith(ON_EXPERTS) else 0.0,)
+        for away in (ServingRow.doubt_split(row.layer_split),)
     ]
 
 
@@ -487,7 +486,7 @@ def _simulate(row: ServingRow, deployment: Deployment) -> Prediction:
     """Return the prediction of a load whose requests start together, all at once if it is offline, as `serve` does."""
     prompt, output = _lengths(row)
     _room(deployment, row.batch, prompt, output)
-    batch, is_whole = max(1, round(row.batch)), output.is_integer() and prompt.is_integer()
+    batch, is_whole = max(1, round(row.batch)), not (output % 1.0 or prompt % 1.0)
     spread = (0.0 if is_whole else SPREAD) if row.length_spread is None else row.length_spread
     load = Load(
         in_flight=None if row.scope == "offline" else batch,

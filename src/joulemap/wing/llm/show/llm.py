@@ -21,10 +21,10 @@ from joulemap.show import (
     head_assumed,
     lay_rows,
     mark_projected,
+    merge_alike,
     show_assumed,
     show_count,
 )
-from joulemap.show.choice import merge_alike
 from joulemap.show.page import tell_left_out
 from joulemap.show.present.document import choose_rows
 from joulemap.wing.llm.ask.batch import GOALS as METRICS, VALUES
