@@ -45,10 +45,7 @@ WORDS: Final = Words(
             "{chips}: {precision} weights of {weights} with their cache need {device_count} devices"
             "[, which take turns, because {engine} gives each its own layers]"
         ),
-        "experts_away": Template(
-            "with experts on the processor, the rate is assumed to be off by up to {ratio:x}, because no measured run "
-            "states its division and its memory"
-        ),
+        "experts_away": Template("rates with experts on a processor were not measured and may be off by {ratio:x}"),
         "excluded": Template("percentiles of {chips} exclude {count:n request} too long for the context or the memory"),
         "memory": Template("{chips}: {reason}"),
         "precision": Template("precisions differ: {chips} runs in {precision}"),
