@@ -8,12 +8,12 @@ import pytest
 from numpy.typing import ArrayLike
 
 from joulemap.system import UsageError
-from joulemap.wing.fleet.capacity.observation import form_waits
 from joulemap.wing.llm.serving.load import Limits, Load, Log
 from joulemap.wing.llm.serving.request import draw_requests
 from joulemap.wing.llm.serving.serve import simulate
 from joulemap.wing.llm.serving.station import Station, run
 from joulemap.wing.llm.setting import Serving
+from waits import form_waits
 
 
 @attrs.frozen

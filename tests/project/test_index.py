@@ -27,7 +27,7 @@ NATIVE = {"arange", "argsort", "flatnonzero", "lexsort", "searchsorted"}
 NATIVE_METHODS = {"argmax", "argmin", "argsort", "searchsorted"}
 """Methods of arrays that return such indices."""
 
-SCALARS = {"requests.seeds"}
+SCALARS = {"self.seeds"}
 """Python integers among the arguments, which are as wide as the platform's indices."""
 
 INDICES = ast.parse("np.argsort(values)", mode="eval").body
