@@ -187,13 +187,47 @@ class Table:
 
 def tabulate(surface: Surface, *, sequences: int, context_tokens: int, prompt_tokens: int) -> Table:
     """Tabulate a surface up to a number of sequences, a context per sequence, and prompt tokens per pass."""
-    counts, prompts = _knots(1.0, sequences, 2.0), _knots(16.0, prompt_tokens, 2.0)
     contexts = np.concatenate([[0.0], _knots(512.0, context_tokens, 8.0)])
-    few, pieces = _knots(1.0, sequences), _knots(16.0, prompt_tokens)
+    return _price_knots(
+        surface,
+        (_knots(1.0, sequences, 2.0), contexts),
+        (_knots(1.0, sequences), _knots(16.0, prompt_tokens, 2.0)),
+        (_knots(16.0, prompt_tokens), contexts),
+    )
+
+
+def tabulate_steady(
+    surface: Surface, *, sequences: int, contexts: tuple[int, int], prompt: int, prompt_tokens: int
+) -> Table:
+    """Tabulate a surface for requests in flight, in a third of the passes that any load of their size would need.
+
+    Nearly all passes have between a quarter of the `sequences` and all of them, at contexts between two numbers of
+    tokens, and prompt tokens that are a small multiple of a `prompt`, or those of a whole pass.
+    """
+    shortest, longest = contexts
+    most = max(2.0, float(sequences))
+    counts = np.unique(np.maximum(1.0, [1.0, most / KNOTS**2, most / KNOTS, most]))
+    sizes = {16.0, *(one for one in (256.0, prompt, 4.0 * prompt) if 32.0 < one < prompt_tokens / 1.5)}
+    prompts = np.array(sorted({*sizes, max(32.0, float(prompt_tokens))}))
+    return _price_knots(
+        surface,
+        (counts, np.array([shortest, max(longest, shortest + 1)], dtype=np.float64)),
+        (counts[[0, -1]], prompts),
+        (prompts[[0, -1]], np.array([0.0, longest])),
+    )
+
+
+Knots = tuple[Floats, Floats]
+"""Knots of the two sizes of a grid."""
+
+
+def _price_knots(surface: Surface, answers: Knots, prompts: Knots, pieces: Knots) -> Table:
+    """Return the table at the knots (sequences, contexts), (sequences with prompts, prompt tokens) and (prompt tokens,
+    their contexts).
+    """
+    (counts, contexts), (few, sizes), (parts, behind) = answers, prompts, pieces
     some = np.concatenate([[0.0], few])
-    decode = _cross(counts, contexts)
-    mixed = _cross(some, prompts)
-    behind = _cross(pieces, contexts)
+    decode, mixed, late = _cross(counts, contexts), _cross(some, sizes), _cross(parts, behind)
     middle = float(contexts[len(contexts) // 2])
     cost = surface.price(
         Passes.joined(
@@ -201,22 +235,20 @@ def tabulate(surface: Surface, *, sequences: int, context_tokens: int, prompt_to
                 Passes.of(decode[0], context=decode[1]),
                 Passes.of(mixed[0], context=middle, chunk=mixed[1]),
                 Passes.of(few, context=middle),
-                Passes.of(0.0, chunk=behind[0], chunk_context=behind[1]),
+                Passes.of(0.0, chunk=late[0], chunk_context=late[1]),
             )
         )
     )
     both = np.stack([cost.seconds, cost.joules], axis=-1)
     ends = np.cumsum([decode.shape[1], mixed.shape[1], len(few)])
-    answers, with_prompt, alone, attending = np.split(both, ends)
+    answering, with_prompt, alone, attending = np.split(both, ends)
     base = np.concatenate([np.zeros((1, 2)), alone])
-    attending = attending.reshape(len(pieces), len(contexts), 2)
+    attending = attending.reshape(len(parts), len(behind), 2)
     return Table(
         resting_w=surface.resting_w,
-        decode=CostGrid(first=counts, second=contexts, values=answers.reshape(len(counts), len(contexts), 2)),
-        prompt=CostGrid(
-            first=some, second=prompts, values=with_prompt.reshape(len(some), len(prompts), 2) - base[:, None]
-        ),
-        attention=CostGrid(first=pieces, second=contexts, values=attending - attending[:, :1]),
+        decode=CostGrid(first=counts, second=contexts, values=answering.reshape(len(counts), len(contexts), 2)),
+        prompt=CostGrid(first=some, second=sizes, values=with_prompt.reshape(len(some), len(sizes), 2) - base[:, None]),
+        attention=CostGrid(first=parts, second=behind, values=attending - attending[:, :1]),
     )
 
 
