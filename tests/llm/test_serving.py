@@ -221,7 +221,7 @@ def test_ranks_share_a_prompt() -> None:
 class Counted:
     """Surface that counts the passes that it prices."""
 
-    surface: StraightPass = StraightPass(sequence_s=1e-4, cached_s=1e-8)
+    surface: StraightPass
     resting_w: float = 100.0
     waiting_w: float = 100.0
     priced: list[int] = attrs.field(factory=list)
@@ -235,7 +235,8 @@ class Counted:
 @pytest.mark.parametrize(("sequences", "prompt"), [(1, 512), (64, 512), (64, 9000), (200, 40)])
 def test_requests_in_flight_need_a_third_of_the_passes_of_any_load(sequences: int, prompt: int) -> None:
     """Where costs are linear in each size, few knots price a pass as many do."""
-    few, many = Counted(), Counted()
+    surface = StraightPass(sequence_s=1e-4, cached_s=1e-8)
+    few, many = Counted(surface=surface), Counted(surface=surface)
     longest = prompt + 256
     thin = tabulate_steady(few, sequences=sequences, contexts=(prompt, longest), prompt=prompt, prompt_tokens=2048)
     table = tabulate(many, sequences=sequences, context_tokens=longest, prompt_tokens=2048)

@@ -114,8 +114,9 @@ def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tup
 
 def serve_one(case: Case, load: Load) -> tuple[Served, Load]:
     """Return the simulated load on one server, and the load without cached tokens that its memory does not hold."""
-    draft = case.question.draft(case.server)
-    own = hold_prefixes(load, find_limits(case.server, load, draft).cache_tokens)
+    draft, own = case.question.draft(case.server), load
+    if load.cached_tokens:
+        own = hold_prefixes(load, find_limits(case.server, load, draft).cache_tokens)
     return serve(case.server, own, draft, tiers=case.question.serving.read_tiers()), own
 
 

@@ -382,8 +382,8 @@ class Search:
 
 
 def _list_alone(case: Case, servers: int, target: LatencyTarget) -> tuple[Passes, float]:
-    """Return the mean pass of a lone prompt, and a decode pass of all requests at half of their answers; with the
-    number of passes of the prompt.
+    """Return the mean pass of a lone prompt and the first decode pass of all requests, and the number of passes of the
+    prompt.
     """
     serving = case.question.serving
     cached = serving.mean_prompt - serving.prompt if serving.turns > 1 else serving.cached_tokens
@@ -391,7 +391,7 @@ def _list_alone(case: Case, servers: int, target: LatencyTarget) -> tuple[Passes
     size = min(fresh, case.server.step_tokens)
     each = 1 if serving.pause_s else -(-target.users // servers)
     prompt = Passes.of(0.0, chunk=size, chunk_context=cached + (fresh - size) / 2.0)
-    answer = Passes.of(each, context=serving.mean_prompt + serving.output / 2.0)
+    answer = Passes.of(each, context=serving.mean_prompt)
     return Passes.joined((prompt, answer)), fresh / size
 
 

@@ -112,11 +112,10 @@ def _tabulate(surface: Surface, load: Load, limits: Limits, seed: int) -> Table:
     """Return a table of pass costs that covers every request of a load."""
     sequences, step_tokens, longest = find_reach(draw_requests(_last_turn(load), seed), load, limits)
     if load.in_flight is not None and load.client == "steady" and load.trace is None:
-        shortest = round((1.0 - load.spread_fraction) * load.prompt_tokens)
         return tabulate_steady(
             surface,
             sequences=sequences,
-            contexts=(shortest, longest),
+            contexts=(load.prompt_tokens, longest),
             prompt=load.prompt_tokens - load.cached_tokens,
             prompt_tokens=step_tokens,
         )

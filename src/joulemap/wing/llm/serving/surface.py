@@ -207,7 +207,8 @@ def tabulate_steady(
     shortest, longest = contexts
     most = max(2.0, float(sequences))
     counts = np.unique(np.maximum(1.0, [1.0, most / KNOTS**2, most / KNOTS, most]))
-    sizes = {16.0, *(one for one in (256.0, prompt, 4.0 * prompt) if 32.0 < one < prompt_tokens / 1.5)}
+    least = 16.0 if 4 * prompt > prompt_tokens or prompt <= 256 else 256.0  # long prompts are cut if few fit a pass
+    sizes = {least, *(one for one in (256.0, prompt, 4.0 * prompt) if least < one < prompt_tokens / 1.5)}
     prompts = np.array(sorted({*sizes, max(32.0, float(prompt_tokens))}))
     return _price_knots(
         surface,
