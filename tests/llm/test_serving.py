@@ -232,13 +232,17 @@ class Counted:
         return self.surface.price(passes)
 
 
-@pytest.mark.parametrize(("sequences", "prompt"), [(1, 512), (64, 512), (64, 9000), (200, 40)])
-def test_requests_in_flight_need_a_third_of_the_passes_of_any_load(sequences: int, prompt: int) -> None:
+@pytest.mark.parametrize(
+    ("sequences", "prompt", "alone"), [(1, 512, True), (64, 512, False), (64, 9000, True), (200, 40, False)]
+)
+def test_requests_in_flight_need_few_of_the_passes_of_any_load(sequences: int, prompt: int, alone: bool) -> None:
     """Where costs are linear in each size, few knots price a pass as many do."""
     surface = StraightPass(sequence_s=1e-4, cached_s=1e-8)
     few, many = Counted(surface=surface), Counted(surface=surface)
     longest = prompt + 256
-    thin = tabulate_steady(few, sequences=sequences, contexts=(prompt, longest), prompt=prompt, prompt_tokens=2048)
+    thin = tabulate_steady(
+        few, sequences=sequences, contexts=(prompt, longest), prompt=prompt, prompt_tokens=2048, alone=alone
+    )
     table = tabulate(many, sequences=sequences, context_tokens=longest, prompt_tokens=2048)
     assert sum(few.priced) < 0.55 * sum(many.priced)
     for prompts in (0.0, 600.0, 2048.0):

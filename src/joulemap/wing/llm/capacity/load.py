@@ -313,14 +313,14 @@ def run_pools(load: Load, cases: tuple[Case, Case], counts: tuple[int, int]) -> 
     its tokens.
     """
 
-    def open_pool(case: Case, count: int) -> Pool:
+    def open_pool(case: Case, count: int, *, only_prompts: bool) -> Pool:
         draft, tiers = case.question.draft(case.server), case.question.serving.read_tiers()
-        surface, limits = open_deployment(case.server, load, draft, tiers=tiers)
+        surface, limits = open_deployment(case.server, load, draft, tiers=tiers, only_prompts=only_prompts)
         return Pool(surface=surface, limits=limits, count=count)
 
     (first, second), prompt = cases, round(_mean_lengths(load)[0])
     handover = first.hand_over(second, prompt)
-    pools = open_pool(first, counts[0]), open_pool(second, counts[1])
+    pools = open_pool(first, counts[0], only_prompts=True), open_pool(second, counts[1], only_prompts=False)
     served, _ = simulate_pools(pools, load, handover_token_s=handover.seconds / prompt)
     return served, handover, prompt
 

@@ -68,10 +68,20 @@ def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served
 
 
 def open_deployment(
-    deployment: Deployment, load: Load, draft: Draft = NO_DRAFT, *, tiers: tuple[Tier, ...] = (), seed: int = 0
+    deployment: Deployment,
+    load: Load,
+    draft: Draft = NO_DRAFT,
+    *,
+    tiers: tuple[Tier, ...] = (),
+    seed: int = 0,
+    only_prompts: bool = False,
 ) -> tuple[Table, Limits]:
-    """Return the costs of a deployment's passes and its limits, with which a load is simulated; raise as `serve`."""
+    """Return the costs of a deployment's passes and its limits, with which a load is simulated; raise as `serve`.
+
+    A server of `only_prompts` leaves answers to another pool.
+    """
     limits = find_limits(deployment, load, draft)
+    limits = attrs.evolve(limits, mixes=limits.mixes and not only_prompts)
     if tiers or load.turns > 1 or (load.trace is not None and load.trace.prefixes is not None):
         limits = attrs.evolve(limits, tiers=tiers, token_bytes=_measure_token(deployment, load))
     return _tabulate(guess(deployment, draft), load, limits, seed), limits
@@ -118,6 +128,7 @@ def _tabulate(surface: Surface, load: Load, limits: Limits, seed: int) -> Table:
             contexts=(load.prompt_tokens, longest),
             prompt=load.prompt_tokens - load.cached_tokens,
             prompt_tokens=step_tokens,
+            alone=not limits.mixes or load.pause_s > 0.0,
         )
     return tabulate(surface, sequences=sequences, context_tokens=longest, prompt_tokens=step_tokens)
 

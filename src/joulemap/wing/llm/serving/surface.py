@@ -22,6 +22,9 @@ from joulemap.system import UsageError, frozen
 KNOTS: Final = 4.0
 """Ratio between neighboring knots of a table."""
 
+MANY: Final = 16.0
+"""Requests in flight from which a pass with a prompt, but without an answer, is too rare to be evaluated."""
+
 
 @frozen(kw_only=True, eq=False)
 class Passes:
@@ -191,30 +194,31 @@ def tabulate(surface: Surface, *, sequences: int, context_tokens: int, prompt_to
     return _price_knots(
         surface,
         (_knots(1.0, sequences, 2.0), contexts),
-        (_knots(1.0, sequences), _knots(16.0, prompt_tokens, 2.0)),
+        (np.append(0.0, _knots(1.0, sequences)), _knots(16.0, prompt_tokens, 2.0)),
         (_knots(16.0, prompt_tokens), contexts),
     )
 
 
 def tabulate_steady(
-    surface: Surface, *, sequences: int, contexts: tuple[int, int], prompt: int, prompt_tokens: int
+    surface: Surface, *, sequences: int, contexts: tuple[int, int], prompt: int, prompt_tokens: int, alone: bool
 ) -> Table:
-    """Tabulate a surface for requests in flight, in a third of the passes that any load of their size would need.
+    """Tabulate a surface for requests in flight, in a quarter of the passes that any load of their size would need.
 
     Nearly all passes have between a quarter of the `sequences` and all of them, at contexts between two numbers of
-    tokens, and prompt tokens that are a small multiple of a `prompt`, or those of a whole pass.
+    tokens, and prompt tokens that are a small multiple of a `prompt`, or those of a whole pass. Prompts of many
+    requests are evaluated beside answers only, unless they often run `alone`.
     """
-    shortest, longest = contexts
     most = max(2.0, float(sequences))
-    counts = np.unique(np.maximum(1.0, [1.0, most / KNOTS**2, most / KNOTS, most]))
+    counts = np.unique(np.maximum(1.0, [1.0, most / KNOTS, most]))
+    beside = counts[-2:] if most >= MANY and not alone else np.append(0.0, counts[[0, -1]])
     least = 16.0 if 4 * prompt > prompt_tokens or prompt <= 256 else 256.0  # long prompts are cut if few fit a pass
     sizes = {least, *(one for one in (256.0, prompt, 4.0 * prompt) if least < one < prompt_tokens / 1.5)}
     prompts = np.array(sorted({*sizes, max(32.0, float(prompt_tokens))}))
     return _price_knots(
         surface,
-        (counts, np.array([shortest, max(longest, shortest + 1)], dtype=np.float64)),
-        (counts[[0, -1]], prompts),
-        (prompts[[0, -1]], np.array([0.0, longest])),
+        (counts, np.array([contexts[0], max(contexts[1], contexts[0] + 1)], dtype=np.float64)),
+        (beside, prompts),
+        (np.array([16.0, prompts[-1]]), np.array([0.0, contexts[1]])),
     )
 
 
@@ -226,8 +230,8 @@ def _price_knots(surface: Surface, answers: Knots, prompts: Knots, pieces: Knots
     """Return the table at the knots (sequences, contexts), (sequences with prompts, prompt tokens) and (prompt tokens,
     their contexts).
     """
-    (counts, contexts), (few, sizes), (parts, behind) = answers, prompts, pieces
-    some = np.concatenate([[0.0], few])
+    (counts, contexts), (some, sizes), (parts, behind) = answers, prompts, pieces
+    few = some[some > 0.0]
     decode, mixed, late = _cross(counts, contexts), _cross(some, sizes), _cross(parts, behind)
     middle = float(contexts[len(contexts) // 2])
     cost = surface.price(
@@ -243,7 +247,7 @@ def _price_knots(surface: Surface, answers: Knots, prompts: Knots, pieces: Knots
     both = np.stack([cost.seconds, cost.joules], axis=-1)
     ends = np.cumsum([decode.shape[1], mixed.shape[1], len(few)])
     answering, with_prompt, alone, attending = np.split(both, ends)
-    base = np.concatenate([np.zeros((1, 2)), alone])
+    base = np.concatenate([np.zeros((len(some) - len(few), 2)), alone])
     attending = attending.reshape(len(parts), len(behind), 2)
     return Table(
         resting_w=surface.resting_w,
