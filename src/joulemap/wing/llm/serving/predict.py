@@ -487,7 +487,7 @@ def _simulate(row: ServingRow, deployment: Deployment) -> Prediction:
     """Return the prediction of a load whose requests start together, all at once if it is offline, as `serve` does."""
     prompt, output = _lengths(row)
     _room(deployment, row.batch, prompt, output)
-    batch, is_whole = max(1, round(row.batch)), output.is_integer() and prompt.is_integer()
+    batch, is_whole = max(1, round(row.batch)), float(output).is_integer() and float(prompt).is_integer()
     spread = (0.0 if is_whole else SPREAD) if row.length_spread is None else row.length_spread
     load = Load(
         in_flight=None if row.scope == "offline" else batch,
