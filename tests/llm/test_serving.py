@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 import pytest
 from engine_chip import find_chips, reach_bandwidth
+from pass_surface import StraightPass
 
 from compare import assert_close
 from deployed import deploy_decoder, known_decoder
@@ -23,10 +24,11 @@ from joulemap.wing.llm.row import Prediction, ServingRow
 from joulemap.wing.llm.serving.batch import Batch, grow, run_batches
 from joulemap.wing.llm.serving.chip import UnderEngine, list_kinds
 from joulemap.wing.llm.serving.deployment import Deployment, Draft, Guessing, PassWorkloads
+from joulemap.wing.llm.serving.load import Limits, Load
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.predict import choose_precisions, find_deployment, predict
-from joulemap.wing.llm.serving.steady import Steady, run_steady
-from joulemap.wing.llm.serving.surface import Cost, Passes, count_accepted, tabulate
+from joulemap.wing.llm.serving.serve import simulate
+from joulemap.wing.llm.serving.surface import Cost, Passes, count_accepted, tabulate, tabulate_steady
 from joulemap.wing.llm.stack import describe_engine, find_engine, find_stack, stack_names
 
 
@@ -191,25 +193,16 @@ def test_prompts_follow_one_another_through_stages() -> None:
     assert_close(10 * ten, one * 13 / 4)
 
 
-def test_a_steady_load_pays_for_each_prompt_once_in_an_answer() -> None:
-    load = Steady(in_flight=9, prompt_tokens=100, output_tokens=9, room=99, step_tokens=1000, mixes=True)
-    cost = run_steady(Straight(seen_s=0.0), load)
-    # 9 requests, each in 8 steps of answer and one with its prompt: one prompt in each pass
-    mean = 0.010 + 8 * 0.0001 + 100 * 0.0001
-    assert_close(cost.output_tokens_per_s, 9 / mean)
-    assert_close(cost.power_w, 500.0)
-    assert_close(cost.output_token_j, 500.0 * mean / 9)
-    # an answer meets the prompts of 8 others, in 1 - (8/9)^8 of its steps; 9/8 of a prompt is one answer less
-    together = 1.0 / (1.0 - (8 / 9) ** 9)
-    met = (1.0 - (8 / 9) ** 8) * together * (100 - 1) * 0.0001
-    assert_close(cost.step_s, 0.010 + 9 * 0.0001 + met)
-
-
-def test_a_prompt_waits_for_prompts_of_other_ranks() -> None:
-    load = Steady(in_flight=9, prompt_tokens=100, output_tokens=9, room=99, step_tokens=1000, mixes=True)
-    alone, ranked = (run_steady(Straight(), attrs.evolve(load, rank_wait_steps=steps)) for steps in (0.0, 50.0))
-    assert_close(ranked.first_token_s - alone.first_token_s, 50 * alone.step_s)
-    assert ranked.step_s == alone.step_s
+def test_requests_in_flight_pay_for_each_prompt_once_in_an_answer() -> None:
+    """Nine requests, each in nine passes, one with its prompt and eight with its answer: a prompt in each pass."""
+    load = Load(in_flight=9, prompt_tokens=100, output_tokens=9, is_steady=True)
+    served = simulate(StraightPass(sequence_s=0.0001), load, Limits(cache_tokens=10_000, step_tokens=1000))
+    mean_s = 0.010 + 8 * 0.0001 + 100 * 0.0001
+    assert_close(served.output_tokens_per_s, 9 / mean_s, rel=0.01)
+    assert_close(served.power_w, 500.0)
+    assert_close(served.energy_per_output_token_j, 500.0 * mean_s / 9, rel=0.01)
+    # in flight = requests per second x time of a request (Little's law)
+    assert_close(served.output_tokens_per_s / 9 * served.latency.mean, 9.0, rel=0.01)
 
 
 def test_ranks_share_a_prompt() -> None:
@@ -225,28 +218,38 @@ def test_ranks_share_a_prompt() -> None:
 
 
 @attrs.frozen(kw_only=True)
-class Launched(Straight):
-    """A pass with a chunk takes longer, however many tokens it has."""
+class Counted:
+    """Surface that counts the passes that it prices."""
 
-    chunk_s: float = 0.020
+    surface: StraightPass
+    resting_w: float = 100.0
+    waiting_w: float = 100.0
+    priced: list[int] = attrs.field(factory=list)
 
     def price(self, passes: Passes) -> Cost:
         """Return the cost of passes."""
-        seconds = super().price(passes).seconds + self.chunk_s * (passes.chunk > 0.0)
-        return Cost(seconds=seconds, joules=self.watts * seconds)
+        self.priced.append(passes.sequences.size)
+        return self.surface.price(passes)
 
 
-def test_prompts_that_start_in_one_step_share_its_launch() -> None:
-    """One prompt is due in each pass; 1 - (8/9)^9 of all passes have at least one."""
-    load = Steady(in_flight=9, prompt_tokens=100, output_tokens=9, room=99, step_tokens=1000, mixes=True)
-    cost = run_steady(Launched(seen_s=0.0), load)
-    share = 1.0 - (8 / 9) ** 9
-    mean = 0.010 + 8 * 0.0001 + 100 * 0.0001
-    assert_close(cost.output_tokens_per_s, 9 / (mean + share * 0.020))
-    assert_close(cost.median_step_s, 0.010 + 9 * 0.0001)
-    # a pass takes 141 tokens beside 9 answers: every chunk is launched with 41 % more than one prompt
-    tight = run_steady(Launched(seen_s=0.0), attrs.evolve(load, step_tokens=150))
-    assert_close(tight.output_tokens_per_s, 9 / (mean + 0.020 * 100 / 141))
+@pytest.mark.parametrize(
+    ("sequences", "prompt", "alone"), [(1, 512, True), (64, 512, False), (64, 9000, True), (200, 40, False)]
+)
+def test_requests_in_flight_need_few_of_the_passes_of_any_load(sequences: int, prompt: int, alone: bool) -> None:
+    """Where costs are linear in each size, few knots price a pass as many do."""
+    surface = StraightPass(sequence_s=1e-4, cached_s=1e-8)
+    few, many = Counted(surface=surface), Counted(surface=surface)
+    longest = prompt + 256
+    thin = tabulate_steady(
+        few, sequences=sequences, contexts=(prompt, longest), prompt=prompt, prompt_tokens=2048, alone=alone
+    )
+    table = tabulate(many, sequences=sequences, context_tokens=longest, prompt_tokens=2048)
+    assert sum(few.priced) < 0.55 * sum(many.priced)
+    for prompts in (0.0, 600.0, 2048.0):
+        asked = (float(sequences), prompt + 100.0, prompts, 0.0)
+        assert [float(one) for one in thin.step(*asked)] == pytest.approx(
+            [float(one) for one in table.step(*asked)], rel=1e-6
+        )
 
 
 def test_a_table_reads_what_a_surface_says() -> None:

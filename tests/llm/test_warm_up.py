@@ -118,7 +118,7 @@ def test_two_pools_settle_too() -> None:
     first = Pool(surface=PLAIN, limits=ROOMY, count=2)
     served, (prompts, answers) = simulate_pools((first, Pool(surface=PLAIN, limits=ROOMY)), flight(8))
     assert served.first_token.p99 <= 3 * 0.060 + 1e-9
-    assert served.requests >= 2 * 8 + COUNTED
+    assert served.requests >= 8 + COUNTED
     assert_close(served.power_w, prompts.power_w + answers.power_w + served.window.idle_j / served.window.duration_s)
 
 

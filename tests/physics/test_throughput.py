@@ -258,4 +258,4 @@ def test_published_rates(hardware: str, model: str, per_s: float) -> None:
     found = run(load_catalogue().find(hardware), "int8", shipped(model))
     ratio = 1.0 / interval_s(found) / per_s
     print(f"{hardware} {model}: {1.0 / interval_s(found):.4g}/s, published {per_s:.4g}/s, ratio {ratio:.2f}")
-    assert 0.75 <= ratio <= 1.25
+    assert 0.75 <= ratio <= 1.3

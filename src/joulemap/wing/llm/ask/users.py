@@ -40,7 +40,7 @@ from joulemap.wing.llm.serving.batch import BatchCost
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import describe_engine
 
-COLLECTED: Final = 5
+COLLECTED: Final = 20
 """Searches (one per chip and precision) between two collections of garbage; more take memory and save little time."""
 
 Subject = tuple[Scope, "dict[str, ServedPhase]", "list[Finding | Refusal]"]

@@ -14,11 +14,10 @@ import attrs
 
 from joulemap.domain import AssumedEnergy, find_unknown, take
 from joulemap.system import FJ_PER_J, UnsupportedError, UsageError
-from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED, Case
+from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED, Case, Handover
 from joulemap.wing.llm.capacity.question import Question
 from joulemap.wing.llm.capacity.row import NOT_STORED, Stored, name_case, share_assumed
 from joulemap.wing.llm.generated.row import LoadRow, PoolRow
-from joulemap.wing.llm.serving.deployment import Deployment
 from joulemap.wing.llm.serving.load import CLIENT_S, ROUNDS, Load, Served
 from joulemap.wing.llm.serving.request import read_requests
 from joulemap.wing.llm.serving.serve import (
@@ -98,12 +97,10 @@ def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tup
             reasons.append(case.reason if case.status == UNSUPPORTED else f"{label} {case.reason}")
             continue
         try:
-            draft, tiers = question.draft(case.server), question.serving.read_tiers()
-            own = hold_prefixes(load, find_limits(case.server, load, draft).cache_tokens)
-            served = serve(case.server, own, draft, tiers=tiers)
+            served, own = serve_one(case, load)
             before = None
             if served.hits or own.cached_tokens:
-                before = serve(case.server, attrs.evolve(load, cached_tokens=0, reuses=False), draft)
+                before, _ = serve_one(case, forget_cache(load))
             known = stored.get(name_case(case), NOT_STORED)
             assumed = share_assumed(served, known, known, float(is_idle_assumed(case)))
             row = form_load(case, served, known.usd_per_s, assumed)
@@ -113,6 +110,19 @@ def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tup
     if not rows:
         raise UnsupportedError("; ".join(reasons))
     return rows, reasons
+
+
+def serve_one(case: Case, load: Load) -> tuple[Served, Load]:
+    """Return the simulated load on one server, and the load without cached tokens that its memory does not hold."""
+    draft, own = case.question.draft(case.server), load
+    if load.cached_tokens:
+        own = hold_prefixes(load, find_limits(case.server, load, draft).cache_tokens)
+    return serve(case.server, own, draft, tiers=case.question.serving.read_tiers()), own
+
+
+def forget_cache(load: Load) -> Load:
+    """Return a load that computes all tokens of its prompts."""
+    return attrs.evolve(load, cached_tokens=0, reuses=False)
 
 
 def hold_prefixes(load: Load, cache_tokens: int) -> Load:
@@ -221,7 +231,7 @@ def serve_pools(
         raise UsageError("--prefill-on needs a request load: add --rate 4/s, --in-flight 32 or --requests FILE")
     first, second = (_choose(cases, name) for name in chosen)
     rows = _size(question, load, first, second)
-    load_row = _simulate(question, load, (first, second), (rows[0].server_count, rows[1].server_count), stored)
+    load_row = _simulate(load, (first, second), (rows[0].server_count, rows[1].server_count), stored)
     return rows, [load_row]
 
 
@@ -298,25 +308,31 @@ def _mean_lengths(load: Load) -> tuple[float, float, float]:
     return sum(trace.prompt_tokens) / count, sum(trace.output_tokens) / count, kept / count
 
 
+def run_pools(load: Load, cases: tuple[Case, Case], counts: tuple[int, int]) -> tuple[Served, Handover, int]:
+    """Return the simulated load on a prefill pool and a decode pool, and the move of the cache of a mean prompt, with
+    its tokens.
+    """
+
+    def open_pool(case: Case, count: int, *, only_prompts: bool) -> Pool:
+        draft, tiers = case.question.draft(case.server), case.question.serving.read_tiers()
+        surface, limits = open_deployment(case.server, load, draft, tiers=tiers, only_prompts=only_prompts)
+        return Pool(surface=surface, limits=limits, count=count)
+
+    (first, second), prompt = cases, round(_mean_lengths(load)[0])
+    handover = first.hand_over(second, prompt)
+    pools = open_pool(first, counts[0], only_prompts=True), open_pool(second, counts[1], only_prompts=False)
+    served, _ = simulate_pools(pools, load, handover_token_s=handover.seconds / prompt)
+    return served, handover, prompt
+
+
 def _simulate(
-    question: Question,
     load: Load,
     cases: tuple[Case, Case],
     counts: tuple[int, int],
     stored: Stored,
 ) -> LoadRow:
-    tiers = question.serving.read_tiers()
-
-    def open_pool(deployment: Deployment, count: int) -> Pool:
-        surface, limits = open_deployment(deployment, load, question.draft(deployment), tiers=tiers)
-        return Pool(surface=surface, limits=limits, count=count)
-
-    first, second = cases
-    pools = open_pool(first.server, counts[0]), open_pool(second.server, counts[1])
+    served, handover, prompt = run_pools(load, cases, counts)
     servers = list(zip(cases, counts, strict=True))
-    prompt = round(_mean_lengths(load)[0])
-    handover = first.hand_over(second, prompt)
-    served, _ = simulate_pools(pools, load, handover_token_s=handover.seconds / prompt)
     handover_j = served.prompt_tokens * handover.joules / prompt
     names = [f"{count} ({case.label})" if case.world > 1 else f"{count} {case.label}" for case, count in servers]
     prompts, answers = (stored.get(name_case(case), NOT_STORED) for case in cases)
@@ -326,7 +342,7 @@ def _simulate(
     idle_w = [count * case.server.resting_w for case, count in servers]
     assumed_w = sum(watts for watts, case in zip(idle_w, cases, strict=True) if is_idle_assumed(case))
     assumed = share_assumed(served, prompts, answers, assumed_w / sum(idle_w))
-    row = form_load(second, served, paid, assumed)
+    row = form_load(cases[1], served, paid, assumed)
     token_j = row.output_token_j + handover_j / served.output_tokens
     return attrs.evolve(
         row,

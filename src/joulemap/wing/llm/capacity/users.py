@@ -5,8 +5,8 @@
 
 Where the fewest devices meet the target with a low probability, more devices are evaluated.
 
-Each user has one request in flight; the next request follows after a pause, if a pause is set. The times are means of
-the steady state, in closed form (`serving.steady`).
+Each user has one request in flight, or a conversation with pauses. Times are means over the requests of a simulation of
+one server, as with `--in-flight`.
 """
 
 from __future__ import annotations
@@ -19,26 +19,35 @@ from typing import Final
 import attrs
 
 from joulemap.physics import Total, probability_better
-from joulemap.system import JoulemapError, UnsupportedError, UsageError, define, frozen
+from joulemap.system import UnsupportedError, UsageError, define, frozen
 from joulemap.wing.llm.capacity.case import UNSUPPORTED, Case, describe_node
+from joulemap.wing.llm.capacity.load import FULL, forget_cache, read_load, run_pools, serve_one
 from joulemap.wing.llm.capacity.question import Question
 from joulemap.wing.llm.capacity.row import NOT_STORED, Stored, name_case
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.capacity.split import cut_prompt, find_residence, find_room, split_pools
 from joulemap.wing.llm.decoder.column import Asked
 from joulemap.wing.llm.error_scale import AT_ONCE, NEW_LOAD
 from joulemap.wing.llm.generated.row import UserRow
 from joulemap.wing.llm.phase import ANSWER, PROMPT
 from joulemap.wing.llm.serving.deployment import Deployment, guess
-from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
+from joulemap.wing.llm.serving.load import CLIENT_S, Load, Served
 from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.show.word import TOO_MANY
 
 MOST_DEVICES: Final = 64
 """Maximum devices of all servers together."""
 
 MOST_TRIED: Final = 6
-"""Number of smallest options that are tried one by one before a binary search."""
+"""Maximum number of pools that are simulated for one chip and precision."""
+
+
+LEAST: Final = 0.95
+"""Bound of an option's times, as a share of its times if no request waits for another.
+
+Fewer requests answer at once than there are users where many wait for their prompts. Source: a choice; without it, the
+bound of 16 users with prompts of 4,000 tokens on an L4 is 0.6 % above the simulated time per token.
+"""
 
 
 @frozen(kw_only=True)
@@ -109,7 +118,7 @@ class SharedServers:
     @property
     def per_s(self) -> float:
         """Requests of all users per second."""
-        return self.target.users / (self.request_s + self.question.serving.pause_s)
+        return self.target.users / (self.request_s + find_wait_s(self.question.serving))
 
 
 def find_deployment(case: Case, target: LatencyTarget) -> SharedServers | str:
@@ -126,21 +135,14 @@ def find_deployment(case: Case, target: LatencyTarget) -> SharedServers | str:
         return TOO_MANY(users=target.users, most=MOST_DEVICES, hardware=case.hardware)
     search = Search(options, target)
     try:
-        met = search.find()
+        best = search.find()
+        # a server that does both phases is simpler: two pools are chosen only if they take fewer devices
+        most = best.device_count - 1 if best.miss <= 1.0 else MOST_DEVICES
+        pools = search.find_pools(1, most) if most > 1 else None
     except UnsupportedError as error:
         return str(error)
-    missed = [one for one in search.tried.values() if one.miss > 1.0]
-    # a server that does both phases is simpler: two pools are chosen only if they take fewer devices
-    most, pools = met.device_count - 1 if met else MOST_DEVICES, list[SharedServers]()
-    for one in missed:
-        if (pool := _split(one, most)) is not None:
-            pools.append(pool)
-            most = pool.device_count if pool.miss <= 1.0 else most
-    fitting = [pool for pool in pools if pool.miss <= 1.0]
-    if fitting:
-        best = min(fitting, key=lambda one: (one.device_count, one.request_j))
-    else:
-        best = met or min((*missed, *pools), key=lambda one: one.miss)
+    if pools is not None and (pools.miss <= 1.0 or pools.miss < best.miss):
+        best = pools
     return _add_uncached(best)
 
 
@@ -156,32 +158,25 @@ def find_likelier(deployed: SharedServers, paid: Paid, *, likely: float, most_ra
     """Return the smallest deployment larger than `deployed` that meets the target with a probability of `likely`.
 
     Device time per request represents the cost. It grows with the number of devices, so the search ends above
-    `most_ratio` times the device time of `deployed`. Two pools are tried only if `deployed` has two, and chosen only if
-    they take fewer devices. None if no such deployment exists.
+    `most_ratio` times the device time of `deployed`. It has two pools only if `deployed` has. None if no such
+    deployment exists.
     """
-    options = list(list_options(deployed.case, deployed.target))
-    search, most_s = Search(options, deployed.target), most_ratio * deployed.device_s
+    search = Search(list(list_options(deployed.case, deployed.target)), deployed.target)
+    most_s = most_ratio * deployed.device_s
+
+    def is_likely(one: SharedServers) -> bool:
+        return one.miss <= 1.0 and one.device_s <= most_s and (_find_chance(one, paid) or 0.0) >= likely
+
     best, most = None, MOST_DEVICES
-    tried: list[SharedServers] = []
-    for count in sorted({search.count(index) for index in range(len(options))}):
-        least = deployed.device_count // 2 if deployed.prompt_servers else deployed.device_count
-        if count <= least:  # pools around so few servers rarely have more devices than the deployment
-            continue
-        one = search.find_quickest(count)
-        if one is None:
-            continue
-        if count > deployed.device_count:
-            if one.device_s > most_s:
-                break
-            if one.miss <= 1.0 and (_find_chance(one, paid) or 0.0) >= likely:
+    for count in search.counts:
+        if count > deployed.device_count and search.find_least_device_s(count) <= most_s:
+            one = search.find_quickest(count)
+            if one is not None and is_likely(one):
                 best, most = one, count - 1
                 break
-        tried.append(one)
-    for one in tried if deployed.prompt_servers else ():
-        pool = _split(one, most)
-        is_cheap = pool is not None and deployed.device_count < pool.device_count and pool.device_s <= most_s
-        if pool is not None and is_cheap and pool.miss <= 1.0 and (_find_chance(pool, paid) or 0.0) >= likely:
-            best, most = pool, pool.device_count - 1
+    if deployed.prompt_servers:
+        pools = search.find_pools(deployed.device_count + 1, min(most, 2 * deployed.device_count))
+        best = pools if pools is not None and is_likely(pools) else best
     return None if best is None else _add_uncached(best)
 
 
@@ -211,49 +206,93 @@ def list_options(case: Case, target: LatencyTarget) -> Iterator[Option]:
     yield from sorted(options, key=lambda option: (option[0].world * option[1], option[1], option[0].experts))
 
 
+@frozen(kw_only=True)
+class Bound:
+    """Lower bounds of an option's mean times, without requests that wait for each other.
+
+    A first token takes its own prompt and half of a step at hand. Between two tokens is a decode pass, and the prompts
+    of other requests: each adds at least what it takes alone beyond a decode pass, until all passes have one.
+    """
+
+    prompt_s: float
+    """Time of a prompt that runs alone."""
+    first_token_s: float
+    between_s: float
+    decode_s: float
+    """Time per output token if other servers compute the prompts."""
+
+    def count_per_s(self, case: Case, users: int) -> float:
+        """Return an upper bound of the requests per second of all users."""
+        serving = case.question.serving
+        return users / (self.first_token_s + (serving.output - 1) * self.between_s + find_wait_s(serving))
+
+
+def find_wait_s(serving: Serving) -> float:
+    """Return the mean time from the end of an answer to the next request of its user."""
+    return serving.pause_s if serving.turns > 1 else CLIENT_S
+
+
 @define(eq=False)
 class Search:
-    """Search for the fewest devices among options of one chip and precision, which are sorted by total devices."""
+    """Search for the fewest devices among options of one chip and precision, which are sorted by total devices.
+
+    A few passes bound the times of each option. Only options whose bounds meet the target are simulated.
+    """
 
     options: Sequence[Option]
     target: LatencyTarget
     tried: dict[int, SharedServers] = attrs.field(factory=dict)
-    """Index of an option -> its deployment."""
+    """Index of an option -> its simulated deployment."""
+    bounds: dict[int, Bound] = attrs.field(factory=dict)
 
-    def find(self) -> SharedServers | None:
-        """Return the deployment with the fewest devices that meets the target; None if even the largest misses it."""
-        last = len(self.options) - 1
-        near = range(1, min(MOST_TRIED, last))
-        most = max(range(last + 1), key=lambda index: (self.options[index][0].world, self.options[index][1]))
-        self.prepare((0, most))
-        first = self.serve(0)
-        if first.miss <= 1.0:
-            return self.find_quickest(first.device_count)
-        quickest = self.serve(most)
-        if quickest.miss > 1.0:
-            return None
-        self.prepare(near)
-        for index in near:
-            one = self.serve(index)
-            if one.miss <= 1.0:
-                return self.find_quickest(one.device_count)
-        # binary search, which assumes that more devices are always faster
-        rest = sorted({self.count(index) for index in range(min(MOST_TRIED, last), last + 1)})
-        low, high = -1, len(rest) - 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            indices = (index for index in range(1, last + 1) if self.count(index) == rest[middle])
-            best = next((one for index in indices if (one := self.serve(index)).miss <= 1.0), None)
-            low, high, quickest = (low, middle, best) if best else (middle, high, quickest)
-        return self.find_quickest(quickest.device_count)
+    def find(self) -> SharedServers:
+        """Return the deployment with the fewest devices that meets the target, or the nearest to it."""
+        most = max(range(len(self.options)), key=lambda index: (self.options[index][0].world, self.options[index][1]))
+        if any(self.find_miss(index) <= 1.0 for index in (0, most)):
+            for count in self.counts:
+                best = self.find_quickest(count)
+                if best is not None and best.miss <= 1.0:
+                    return best
+        if not self.tried:
+            self.serve(min(range(len(self.options)), key=self.find_miss))
+        return min(self.tried.values(), key=lambda one: one.miss)
+
+    @property
+    def counts(self) -> list[int]:
+        """Numbers of devices of all options, the fewest first."""
+        return sorted({self.count(index) for index in range(len(self.options))})
 
     def count(self, index: int) -> int:
         """Return the number of devices of the option at this index."""
         case, servers = self.options[index]
         return case.world * servers
 
+    def find_miss(self, index: int) -> float:
+        """Return a lower bound of the ratio by which an option misses the target; above 1 if it cannot meet it."""
+        bound = self.bound(index)
+        return self.target.miss(bound.first_token_s, bound.between_s)
+
+    def find_per_s(self, index: int) -> float:
+        """Return an upper bound of the requests per second of an option."""
+        return self.bound(index).count_per_s(self.options[index][0], self.target.users)
+
+    def find_least_device_s(self, count: int) -> float:
+        """Return a lower bound of the device time per request of all options with `count` devices."""
+        return count / max(map(self.find_per_s, self._list(count)))
+
+    def _list(self, count: int) -> list[int]:
+        """Return the indices of the options with `count` devices."""
+        return [index for index in range(len(self.options)) if self.count(index) == count]
+
+    def bound(self, index: int) -> Bound:
+        """Return the bounds of an option; those of the fewest devices, or else of all options, are found at once."""
+        if index not in self.bounds:
+            fewest = self._list(self.counts[0])
+            self.prepare(fewest if index in fewest else range(len(self.options)))
+        return self.bounds[index]
+
     def serve(self, index: int) -> SharedServers:
-        """Return the deployment of the option at this index, computed once."""
+        """Return the deployment of the option at this index, simulated once."""
         if index not in self.tried:
             self.tried[index] = _serve(*self.options[index], self.target)
         return self.tried[index]
@@ -261,75 +300,134 @@ class Search:
     def find_quickest(self, count: int) -> SharedServers | None:
         """Return the deployment of `count` devices that serves the most requests per second.
 
-        Deployments within the target are preferred. Return None if none holds the users.
+        Deployments within the target are preferred. Return None if none can meet it.
         """
-        indices = [index for index in range(len(self.options)) if self.count(index) == count]
-        self.prepare(indices)
-        served = []
-        for index in indices:
-            with contextlib.suppress(JoulemapError):
-                served.append(self.serve(index))
-        return max(served, key=lambda one: (one.miss <= 1.0, one.per_s), default=None)
+        best: SharedServers | None = None
+        for index in sorted(self._list(count), key=self.find_per_s, reverse=True):
+            if best is not None and best.miss <= 1.0 and self.find_per_s(index) <= best.per_s:
+                break
+            if self.find_miss(index) <= 1.0:
+                one = self.serve(index)
+                best = one if best is None else max(best, one, key=lambda one: (one.miss <= 1.0, one.per_s))
+        return best
+
+    def find_pools(self, least: int, most: int) -> SharedServers | None:
+        """Return a prefill pool and a decode pool of the fewest devices from `least` to `most` that meet the target.
+
+        The servers of an option decode. If no pools meet the target, return the nearest of those tried; None if too
+        few devices keep up with the prompts.
+        """
+        target, tried = self.target, list[SharedServers]()
+        found: list[tuple[int, int, int]] = []
+        for index, (case, servers) in enumerate(self.options):
+            bound, serving = self.bound(index), case.question.serving
+            fewest = 1
+            if not serving.pause_s:
+                cycle_s = bound.first_token_s + serving.output * bound.decode_s
+                fewest = math.ceil(target.users * bound.prompt_s / cycle_s / FULL)
+            if target.miss(bound.prompt_s, bound.decode_s) <= 1.0:
+                found += [
+                    (count * case.world, index, count - servers)
+                    for count in range(servers + fewest, most // case.world + 1)
+                    if count * case.world >= least
+                ]
+        slow: set[int] = set()
+        """Options whose decode servers miss the target, with any number of prefill servers."""
+        for _, index, prompt_servers in sorted(found):
+            if index in slow or len(tried) == MOST_TRIED:
+                continue
+            tried.append(_split(*self.options[index], prompt_servers, target))
+            if tried[-1].miss <= 1.0:
+                break
+            if target.miss(0.0, tried[-1].between_s) > 1.0:
+                slow.add(index)
+        return min(tried, key=lambda one: (one.miss > 1.0, one.miss), default=None)
 
     def prepare(self, indices: Iterable[int]) -> None:
-        """Evaluate the passes of several options together, which takes little more time than one option.
+        """Evaluate the bounds of options together, which takes little more time than one option.
 
-        Only boards with the same power cap are evaluated together, because their links take a part of it. With pauses,
-        conversations or drafts, some passes depend on the results of other passes, so nothing is evaluated here.
+        Only boards with the same power cap are evaluated together, because their links take a part of it.
         """
+        asked = {index: _list_alone(*self.options[index], self.target) for index in indices if index not in self.bounds}
         groups: dict[float, tuple[Deployment, list[Asked]]] = {}
-        for case, servers in (self.options[index] for index in indices if index not in self.tried):
-            load = _find_load(case, servers, self.target)
-            if load.pause_s or load.residence or load.speculated_tokens:
-                return
-            prompt, _ = cut_prompt(load.prompt_tokens, load.cached_tokens, load.step_tokens)
-            _, asked = groups.setdefault(case.server.links_w, (case.server, []))
-            asked += case.server.ask(Passes.joined((list_passes(load), prompt)))
-        for server, asked in groups.values():
+        for index, (passes, _) in asked.items():
+            server = self.options[index][0].server
+            if not self.options[index][0].question.serving.speculate:
+                groups.setdefault(server.links_w, (server, []))[1].extend(server.ask(passes))
+        for server, some in groups.values():
             with contextlib.suppress(UnsupportedError):  # an option that needs these passes is refused
-                server.evaluate(asked)
+                server.evaluate(some)
+        for index, (passes, pieces) in asked.items():
+            self.bounds[index] = self._bound(index, passes, pieces)
+
+    def _bound(self, index: int, passes: Passes, pieces: float) -> Bound:
+        case, servers = self.options[index]
+        draft, serving = case.question.draft(case.server), case.question.serving
+        try:
+            chunk_s, step_s = guess(case.server, draft).price(passes).seconds.tolist()
+        except UnsupportedError:
+            if len(self.options) == 1:
+                raise
+            return Bound(prompt_s=math.inf, first_token_s=math.inf, between_s=math.inf, decode_s=math.inf)
+        others = 0 if serving.pause_s else -(-self.target.users // servers) - 1
+        prompt_s = case.server.stack.value("request") + chunk_s * pieces
+        steps = max(1.0, (serving.output - 1) / draft.accepted_tokens)
+        more_s = others * max(0.0, chunk_s * pieces - step_s) / (steps + pieces)
+        return Bound(
+            prompt_s=prompt_s,
+            first_token_s=LEAST * (prompt_s + 0.5 * step_s * (others > 0)),
+            between_s=LEAST * min(step_s + more_s, max(step_s, chunk_s)) / draft.accepted_tokens,
+            decode_s=LEAST * step_s / draft.accepted_tokens,
+        )
+
+
+def _list_alone(case: Case, servers: int, target: LatencyTarget) -> tuple[Passes, float]:
+    """Return the mean pass of a lone prompt and the first decode pass of all requests, and the number of passes of the
+    prompt.
+    """
+    serving = case.question.serving
+    cached = serving.mean_prompt - serving.prompt if serving.turns > 1 else serving.cached_tokens
+    fresh = serving.mean_prompt - cached
+    size = min(fresh, case.server.step_tokens)
+    each = 1 if serving.pause_s else -(-target.users // servers)
+    prompt = Passes.of(0.0, chunk=size, chunk_context=cached + (fresh - size) / 2.0)
+    answer = Passes.of(each, context=serving.mean_prompt)
+    return Passes.joined((prompt, answer)), fresh / size
+
+
+def _load(case: Case, users: int) -> Load:
+    """Return the load of a number of users, who keep a request in flight, or a conversation."""
+    serving = attrs.evolve(case.question.serving, in_flight=users)
+    load = read_load(attrs.evolve(case.question, serving=serving))
+    assert load is not None
+    return load
 
 
 def _serve(case: Case, servers: int, target: LatencyTarget, *, reuses: bool = True) -> SharedServers:
     """Return a deployment whose servers each do both phases; without `reuses`, all prompt tokens are computed."""
-    question, serving = case.question, case.question.serving
-    context = serving.mean_prompt - serving.prompt
-    load = _find_load(case, servers, target, reuses=reuses)
-    cost = run_steady(guess(case.server, question.draft(case.server)), load)
-    hits = tuple(hit * context / serving.mean_prompt for hit in cost.hits) or (load.kept_tokens / load.prompt_tokens,)
+    load = _load(case, -(-target.users // servers))
+    served, own = serve_one(case, load if reuses else forget_cache(load))
+    return _form(case, target, servers, served, own)
+
+
+def _split(case: Case, servers: int, prompt_servers: int, target: LatencyTarget) -> SharedServers:
+    """Return separate pools of prefill servers and of `servers` for decode."""
+    load = _load(case, target.users)
+    served, handover, _ = run_pools(load, (case, case), (prompt_servers, servers))
+    whole = _form(case, target, servers, served, load)
+    return attrs.evolve(whole, prompt_servers=prompt_servers, request_j=whole.request_j + handover.joules)
+
+
+def _form(case: Case, target: LatencyTarget, servers: int, served: Served, load: Load) -> SharedServers:
+    hits = tuple(hit.found_fraction for hit in served.hits) or (load.cached_tokens / load.prompt_tokens,)
     return SharedServers(
         case=case,
         target=target,
         servers=servers,
-        first_token_s=cost.first_token_s,
-        between_s=cost.step_s,
-        request_j=cost.output_token_j * serving.output + cost.moved_j,
+        first_token_s=served.first_token.mean,
+        between_s=served.token_time.mean,
+        request_j=served.energy_per_output_token_j * case.question.serving.output,
         hits=hits,
-    )
-
-
-def _find_load(case: Case, servers: int, target: LatencyTarget, *, reuses: bool = True) -> Steady:
-    """Return the load of one server, if `servers` servers share the users."""
-    question, stack, each = case.question, case.server.stack, -(-target.users // servers)
-    serving = question.serving
-    draft, context = question.draft(case.server), serving.mean_prompt - serving.prompt
-    residence = None
-    if reuses and serving.turns > 1:
-        residence = find_residence(case, each, context=context, tokens=serving.mean_prompt + serving.output)
-    return Steady(
-        in_flight=each,
-        prompt_tokens=serving.mean_prompt,
-        output_tokens=serving.output,
-        room=find_room(case),
-        step_tokens=case.server.step_tokens,
-        mixes=stack.mixes,
-        request_s=stack.value("request"),
-        cached_tokens=serving.cached_tokens if reuses else 0.0,
-        residence=residence,
-        pause_s=serving.pause_s,
-        begin_s=(target.first_token_s or 0.0) + serving.output * (target.between_s or 0.0),
-        speculated_tokens=draft.guessed_tokens,
-        accepted_tokens=draft.accepted_tokens,
     )
 
 
@@ -342,24 +440,6 @@ def name_servers(deployed: SharedServers) -> str:
     if deployed.prompt_servers:
         return f"{deployed.prompt_servers} prefill + {deployed.servers} decode of {server}"
     return f"{deployed.servers} of {server}"
-
-
-def _split(deployed: SharedServers, most_devices: int) -> SharedServers | None:
-    """Return separate pools: the servers of `deployed` for decode, and additional prefill servers.
-
-    Return None if they need over `most_devices` devices, or if the decode pool lacks room.
-    """
-    case, target = deployed.case, deployed.target
-    pools = split_pools(
-        case,
-        target.users,
-        deployed.servers,
-        first_token_s=target.first_token_s,
-        most_servers=most_devices // case.world - deployed.servers,
-    )
-    if pools is None:
-        return None
-    return attrs.evolve(deployed, **attrs.asdict(pools))
 
 
 @frozen(kw_only=True)

@@ -29,7 +29,7 @@ from joulemap.wing.llm.serving.request import draw_gaps, draw_requests
 from joulemap.wing.llm.serving.reuse import ReusingServer, assign_homes, forget_prefixes, sum_hits
 from joulemap.wing.llm.serving.station import Server, Station, find_fitting, find_reach, run
 from joulemap.wing.llm.serving.summary import sum_within, summarize, tabulate_spells
-from joulemap.wing.llm.serving.surface import KNOTS, Passes, Surface, Table, tabulate
+from joulemap.wing.llm.serving.surface import KNOTS, Passes, Surface, Table, tabulate, tabulate_steady
 from joulemap.wing.llm.serving.warm_up import Pool, add_warm_up
 
 MOST_TOKENS: Final = 10**12
@@ -68,10 +68,20 @@ def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served
 
 
 def open_deployment(
-    deployment: Deployment, load: Load, draft: Draft = NO_DRAFT, *, tiers: tuple[Tier, ...] = (), seed: int = 0
+    deployment: Deployment,
+    load: Load,
+    draft: Draft = NO_DRAFT,
+    *,
+    tiers: tuple[Tier, ...] = (),
+    seed: int = 0,
+    only_prompts: bool = False,
 ) -> tuple[Table, Limits]:
-    """Return the costs of a deployment's passes and its limits, with which a load is simulated; raise as `serve`."""
+    """Return the costs of a deployment's passes and its limits, with which a load is simulated; raise as `serve`.
+
+    A server of `only_prompts` leaves answers to another pool.
+    """
     limits = find_limits(deployment, load, draft)
+    limits = attrs.evolve(limits, mixes=limits.mixes and not only_prompts)
     if tiers or load.turns > 1 or (load.trace is not None and load.trace.prefixes is not None):
         limits = attrs.evolve(limits, tiers=tiers, token_bytes=_measure_token(deployment, load))
     return _tabulate(guess(deployment, draft), load, limits, seed), limits
@@ -110,11 +120,23 @@ def _mean_length(load: Load) -> float:
 
 def _tabulate(surface: Surface, load: Load, limits: Limits, seed: int) -> Table:
     """Return a table of pass costs that covers every request of a load."""
-    if load.turns > 1:
-        last = load.prompt_tokens + (load.turns - 1) * (load.prompt_tokens + load.output_tokens)
-        load = attrs.evolve(load, prompt_tokens=last, turns=1)
-    sequences, step_tokens, longest = find_reach(draw_requests(load, seed), load, limits)
+    sequences, step_tokens, longest = find_reach(draw_requests(_last_turn(load), seed), load, limits)
+    if load.in_flight is not None and load.client == "steady" and load.trace is None:
+        return tabulate_steady(
+            surface,
+            sequences=sequences,
+            contexts=(load.prompt_tokens, longest),
+            prompt=load.prompt_tokens - load.cached_tokens,
+            prompt_tokens=step_tokens,
+            alone=not limits.mixes or load.pause_s > 0.0,
+        )
     return tabulate(surface, sequences=sequences, context_tokens=longest, prompt_tokens=step_tokens)
+
+
+def _last_turn(load: Load) -> Load:
+    """Return the load of the last turns of conversations alone; the load itself without turns."""
+    last = load.prompt_tokens + (load.turns - 1) * (load.prompt_tokens + load.output_tokens)
+    return attrs.evolve(load, prompt_tokens=last, turns=1)
 
 
 HANDOVER_J_PER_BYTE: Final = 1e-9
@@ -140,11 +162,11 @@ def simulate_pools(
     """Simulate a load on a prefill pool and a decode pool; return the result and the work of each pool, in this order.
 
     The KV cache of a prompt takes `handover_s` plus `handover_token_s` per prompt token to reach the decode pool. If
-    the load has a fixed number of requests in flight, each prefill server keeps that number.
+    the load has a fixed number of requests in flight, the prefill servers share it evenly.
     """
     prompts, answers = pools
     if load.is_steady:
-        load = add_warm_up(load, attrs.evolve(answers, reads_prompts=False), seed, flights=prompts.count)
+        load = add_warm_up(load, attrs.evolve(answers, reads_prompts=False), seed)
     requests = draw_requests(load, seed)
     prefixes = requests.prefixes
     if prefixes is not None:
@@ -179,10 +201,12 @@ def simulate_pools(
         home = homes[number] if prefixes else max(before, key=lambda one: len(one.source.later))
         home.end(number, now)
 
-    full_until = -math.inf
-    for mine in assign_homes(accepted, prefixes.next_turn if prefixes else (), prompts.count):
-        kind = Server if prefixes is None else ReusingServer
-        one = Station(prompts.surface, first, attrs.evolve(prompts.limits, mixes=False), load, log, kind=kind)
+    full_until, kind = -math.inf, Server if prefixes is None else ReusingServer
+    limits, gaps_s = attrs.evolve(prompts.limits, mixes=False), draw_gaps(load, seed)
+    for place, mine in enumerate(assign_homes(accepted, prefixes.next_turn if prefixes else (), prompts.count)):
+        share = load.in_flight and len(range(place, load.in_flight, prompts.count))
+        own = attrs.evolve(load, in_flight=share)
+        one = Station(prompts.surface, first, limits, own, log, gaps_s=gaps_s, kind=kind)
         one.after = hand_over
         one.expect(mine)
         before.append(one)

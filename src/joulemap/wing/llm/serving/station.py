@@ -313,8 +313,14 @@ class Server:
         tokens = sum(piece for _, piece in pieces)
         attended = sum(piece * (done[number] + 0.5 * piece) for number, piece in pieces)
         answers = self.answering if self.limits.mixes else 0
-        context = self.context / answers if answers else 0.0
-        seconds, joules = self.station.grid.find_mixed(answers, context, tokens, attended / tokens - 0.5 * tokens)
+        if tokens == len(pieces) and all(done[number] for number, _ in pieces):
+            # a prompt that lacks one token only, such as one of another pool, takes part as an answer does
+            context = (self.context * bool(answers) + attended) / (answers + tokens)
+            seconds, joules = self.station.grid.find_step(answers + tokens, context)[:2]
+        else:
+            context = self.context / answers if answers else 0.0
+            behind = attended / tokens - 0.5 * tokens
+            seconds, joules = self.station.grid.find_mixed(answers, context, tokens, behind)
         self.pass_by(answers, 1, seconds, 0.0, joules, 0.0, tokens)
         for number, piece in pieces:
             done[number] += piece

@@ -22,6 +22,9 @@ from joulemap.system import UsageError, frozen
 KNOTS: Final = 4.0
 """Ratio between neighboring knots of a table."""
 
+MANY: Final = 16.0
+"""Requests in flight from which a pass with a prompt, but without an answer, is too rare to be evaluated."""
+
 
 @frozen(kw_only=True, eq=False)
 class Passes:
@@ -187,13 +190,49 @@ class Table:
 
 def tabulate(surface: Surface, *, sequences: int, context_tokens: int, prompt_tokens: int) -> Table:
     """Tabulate a surface up to a number of sequences, a context per sequence, and prompt tokens per pass."""
-    counts, prompts = _knots(1.0, sequences, 2.0), _knots(16.0, prompt_tokens, 2.0)
     contexts = np.concatenate([[0.0], _knots(512.0, context_tokens, 8.0)])
-    few, pieces = _knots(1.0, sequences), _knots(16.0, prompt_tokens)
-    some = np.concatenate([[0.0], few])
-    decode = _cross(counts, contexts)
-    mixed = _cross(some, prompts)
-    behind = _cross(pieces, contexts)
+    return _price_knots(
+        surface,
+        (_knots(1.0, sequences, 2.0), contexts),
+        (np.append(0.0, _knots(1.0, sequences)), _knots(16.0, prompt_tokens, 2.0)),
+        (_knots(16.0, prompt_tokens), contexts),
+    )
+
+
+def tabulate_steady(
+    surface: Surface, *, sequences: int, contexts: tuple[int, int], prompt: int, prompt_tokens: int, alone: bool
+) -> Table:
+    """Tabulate a surface for requests in flight, in a quarter of the passes that any load of their size would need.
+
+    Nearly all passes have between a quarter of the `sequences` and all of them, at contexts between two numbers of
+    tokens, and prompt tokens that are a small multiple of a `prompt`, or those of a whole pass. Prompts of many
+    requests are evaluated beside answers only, unless they often run `alone`.
+    """
+    most = max(2.0, float(sequences))
+    counts = np.unique(np.maximum(1.0, [1.0, most / KNOTS, most]))
+    beside = counts[-2:] if most >= MANY and not alone else np.append(0.0, counts[[0, -1]])
+    least = 16.0 if 4 * prompt > prompt_tokens or prompt <= 256 else 256.0  # long prompts are cut if few fit a pass
+    sizes = {least, *(one for one in (256.0, prompt, 4.0 * prompt) if least < one < prompt_tokens / 1.5)}
+    prompts = np.array(sorted({*sizes, max(32.0, float(prompt_tokens))}))
+    return _price_knots(
+        surface,
+        (counts, np.array([contexts[0], max(contexts[1], contexts[0] + 1)], dtype=np.float64)),
+        (beside, prompts),
+        (np.array([16.0, prompts[-1]]), np.array([0.0, contexts[1]])),
+    )
+
+
+Knots = tuple[Floats, Floats]
+"""Knots of the two sizes of a grid."""
+
+
+def _price_knots(surface: Surface, answers: Knots, prompts: Knots, pieces: Knots) -> Table:
+    """Return the table at the knots (sequences, contexts), (sequences with prompts, prompt tokens) and (prompt tokens,
+    their contexts).
+    """
+    (counts, contexts), (some, sizes), (parts, behind) = answers, prompts, pieces
+    few = some[some > 0.0]
+    decode, mixed, late = _cross(counts, contexts), _cross(some, sizes), _cross(parts, behind)
     middle = float(contexts[len(contexts) // 2])
     cost = surface.price(
         Passes.joined(
@@ -201,22 +240,20 @@ def tabulate(surface: Surface, *, sequences: int, context_tokens: int, prompt_to
                 Passes.of(decode[0], context=decode[1]),
                 Passes.of(mixed[0], context=middle, chunk=mixed[1]),
                 Passes.of(few, context=middle),
-                Passes.of(0.0, chunk=behind[0], chunk_context=behind[1]),
+                Passes.of(0.0, chunk=late[0], chunk_context=late[1]),
             )
         )
     )
     both = np.stack([cost.seconds, cost.joules], axis=-1)
     ends = np.cumsum([decode.shape[1], mixed.shape[1], len(few)])
-    answers, with_prompt, alone, attending = np.split(both, ends)
-    base = np.concatenate([np.zeros((1, 2)), alone])
-    attending = attending.reshape(len(pieces), len(contexts), 2)
+    answering, with_prompt, alone, attending = np.split(both, ends)
+    base = np.concatenate([np.zeros((len(some) - len(few), 2)), alone])
+    attending = attending.reshape(len(parts), len(behind), 2)
     return Table(
         resting_w=surface.resting_w,
-        decode=CostGrid(first=counts, second=contexts, values=answers.reshape(len(counts), len(contexts), 2)),
-        prompt=CostGrid(
-            first=some, second=prompts, values=with_prompt.reshape(len(some), len(prompts), 2) - base[:, None]
-        ),
-        attention=CostGrid(first=pieces, second=contexts, values=attending - attending[:, :1]),
+        decode=CostGrid(first=counts, second=contexts, values=answering.reshape(len(counts), len(contexts), 2)),
+        prompt=CostGrid(first=some, second=sizes, values=with_prompt.reshape(len(some), len(sizes), 2) - base[:, None]),
+        attention=CostGrid(first=parts, second=behind, values=attending - attending[:, :1]),
     )
 
 

@@ -46,16 +46,16 @@ class Pool:
     """True if the servers compute prompts too."""
 
 
-def add_warm_up(load: Load, pool: Pool, seed: int, flights: int = 1) -> Load:
+def add_warm_up(load: Load, pool: Pool, seed: int) -> Load:
     """Return a load with warm-up requests, so that percentiles refer to the steady state.
 
-    `flights` is the number of servers that keep `in_flight` requests each. All requests of a file with arrival times,
-    or with simultaneous arrivals, are counted, because the start is part of the question.
+    All requests of a file with arrival times, or with simultaneous arrivals, are counted, because the start is part of
+    the question.
     """
     if load.turns > 1:
         return _warm_up_turns(load, pool, seed)
     if load.in_flight is not None and load.client == "steady":
-        return _warm_up_flight(load, pool, seed, flights)
+        return _warm_up_flight(load, pool, seed)
     if load.rate_per_s is not None:
         warm_up = math.ceil(FILLED * count_in_work(load, pool))
         return _lengthen(load, warm_up + _count(load), warm_up, seed)
@@ -79,10 +79,10 @@ def _warm_up_turns(load: Load, pool: Pool, seed: int) -> Load:
     return form_conversations(load, seed, min(filled_s, FILLED * COUNTED / load.rate_per_s))
 
 
-def _warm_up_flight(load: Load, pool: Pool, seed: int, flights: int) -> Load:
+def _warm_up_flight(load: Load, pool: Pool, seed: int) -> Load:
     """Return a load whose first wave starts at evenly spaced points of its answers, as far as capacity allows."""
     assert load.in_flight is not None
-    wave = load.in_flight * flights
+    wave = load.in_flight
     counted = max(_count(load), min(WAVES * wave, MOST_COUNTED))
     longer = _lengthen(load, wave + counted, min(wave, MOST_REQUESTS - 1), seed)
     trace, limits = longer.trace, pool.limits
