@@ -40,9 +40,9 @@ without a reason that stands below. `tests/laws/laws.toml` states each law with 
 
 KERNELS: Final = """
 ## Which spellings of a network may differ?
-Two spellings may differ by more than the laws allow where they have other numbers of kernels, where a compiler leaves
-one of them to a host, or by a kernel of this list (`tests/laws/kernels.toml`). A known fault is a difference that
-nobody measured.
+Two spellings may differ by more than a law allows if they have other numbers of kernels, or if a compiler leaves one
+of them to a host. All other reasons are in this list (`tests/laws/kernels.toml`). A known fault is a difference without
+a measurement.
 """
 
 

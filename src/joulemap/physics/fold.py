@@ -56,23 +56,27 @@ def _mark_fills(work: WorkloadColumns) -> WorkloadColumns:
 
 def _find_folded(work: WorkloadColumns, runtime: Runtime) -> tuple[Integers, Integers]:
     """Return the accesses by which operators, whose work their neighbours do, read and write."""
-    owner, tensor, many = work.access_operator.astype(np.intp), work.access_tensor, work.operator_count
+    owner = work.access_operator.astype(np.intp)
+    tensor = work.access_tensor.astype(np.intp)
     is_output = work.access_role == ROLE_CODE["output"]
     moves = work.of_kind("data_movement") & work.of_operation(*COPIES, *(PADS if runtime.is_built else ()))
     writes = np.flatnonzero(is_output & (moves & ~work.is_foldable)[owner] & ~work.access_is_boundary)
     if not len(writes):
         return writes, writes
-    attends, index = _find_attention(work, is_any=runtime.is_built), work.subgraph_index.astype(np.intp)
+    attends = _find_attention(work, is_any=runtime.is_built)
+    index = work.subgraph_index.astype(np.intp)
     products = attends | (work.of_kind("matmul") & work.has_macs & runtime.is_built)
     reading, each = np.flatnonzero(~is_output & (work.access_bytes > 0.0)), int(tensor.max()) + 1
-    inputs, others = np.bincount(owner[reading], minlength=many), np.bincount(index, weights=~moves & ~work.is_view)
-    first = np.zeros(many, dtype=np.int64)
+    inputs = np.bincount(owner[reading], minlength=work.operator_count)
+    others = np.bincount(index, weights=~moves & ~work.is_view)
+    first = np.zeros(work.operator_count, dtype=np.int64)
     first[owner[reading]] = reading
     reads, mine = first[owner[writes]], owner[writes]
 
     def is_read_by(mask: Booleans) -> Booleans:
         """Return a mask of the writes whose result operators of a mask read, and no other."""
-        times, inside = (np.bincount(tensor[reading], one, each) for one in (None, mask[owner[reading]]))
+        read = tensor[reading].astype(np.intp)
+        times, inside = (np.bincount(read, one, each) for one in (None, mask[owner[reading]]))
         whole: Booleans = ((times == inside) & (times > 0))[tensor[writes]]
         return whole
 
@@ -92,7 +96,9 @@ def write_apart(work: WorkloadColumns) -> WorkloadColumns:
     joins = work.of_kind("data_movement") & work.of_operation("cat") & ~work.is_foldable & (work.variant == "")
     if not joins.any():
         return work
-    owner, tensor, each = work.access_operator.astype(np.intp), work.access_tensor, int(work.access_tensor.max()) + 1
+    owner = work.access_operator.astype(np.intp)
+    tensor = work.access_tensor.astype(np.intp)
+    each = int(tensor.max()) + 1
     is_output, counted = work.access_role == ROLE_CODE["output"], ~work.is_view[work.access_operator]
     counted &= work.access_bytes > 0.0
     readers, writers = (np.bincount(tensor[counted & one], minlength=each) for one in (~is_output, is_output))
@@ -123,9 +129,9 @@ def _find_attention(work: WorkloadColumns, *, is_any: bool) -> Booleans:
     """Return a mask of the products in kernels of two products and a softmax; unless `is_any`, of those that only scale
     the scores, as the patterns of torch.compile do.
     """
-    index, computes = work.subgraph_index.astype(np.intp), ~work.is_view
+    index = work.subgraph_index.astype(np.intp)
     products = work.of_kind("matmul") & work.has_macs
-    others = computes & ~products & ~work.of_kind("softmax") & ~work.of_operation(*SCALES)
+    others = ~work.is_view & ~products & ~work.of_kind("softmax") & ~work.of_operation(*SCALES)
     counts, softs, more = (np.bincount(index, weights=mask) for mask in (products, work.of_kind("softmax"), others))
     mask: Booleans = products & ((counts >= 2.0) & (softs > 0.0) & (is_any | (more == 0.0)))[index]
     return mask
