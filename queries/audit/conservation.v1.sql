@@ -230,7 +230,9 @@ broken AS (
     ANTI JOIN internal.run_operator AS o ON o.run_id = r.run_id AND o.operator_index = q.operator_index
     -- A device alone leaves out the operators of its host; `run.omitted` lists them.
     ANTI JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest AND v.host = 'none'
-    WHERE r.has_ledger AND q.kind <> 'view' AND NOT (q.is_foldable AND is_merging(r.runtime))
+    -- A compiler joins operators without products with others: copies, pads, the parts of a formula.
+    WHERE r.has_ledger AND q.kind <> 'view'
+        AND NOT ((q.is_foldable OR q.mac_count = 0) AND is_merging(r.runtime))
     UNION ALL
     SELECT
         'units used are at most those that exist',

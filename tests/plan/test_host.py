@@ -179,7 +179,7 @@ def test_runs_in_a_host_are_runs_of_their_own(workspace: Workspace) -> None:
     ).rows
     assert [row[:2] for row in rows] == [("hailo_8", ""), ("hailo_8", HOST.id), ("jetson_orin_nano_8gb", "")]
     (_, _, latency, energy, interval), (_, _, latency_hosted, energy_hosted, _) = rows[:2]
-    assert latency == latency_hosted
+    assert latency < latency_hosted  # a Raspberry Pi 5 has one lane
     assert_close(energy_hosted - energy, 3.25 * interval)
     assert not workspace.check().findings
 

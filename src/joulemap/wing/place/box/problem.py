@@ -34,6 +34,7 @@ from joulemap.physics import (
     split_work,
 )
 from joulemap.physics.fallback import STATIC_ACTIONS, cross, find_fallen
+from joulemap.physics.run import SubgraphColumns
 from joulemap.physics.workload import KIND_CODE, sum_by
 from joulemap.system import FJ_PER_J, FS_PER_S, JoulemapError, Reason, UnsupportedError, define
 from joulemap.wing.place.box.flow import find_values, list_readers, share_ends, sort_nodes
@@ -230,17 +231,16 @@ def build_problem(work: WorkloadColumns, box: Box, members: Sequence[Member]) ->
         except JoulemapError as error:
             refusals[number] = error.reason
             continue
-        rows = node_of[run.subgraphs.subgraph_index]
-        mine = (rows >= 0) & ~bad[run.subgraphs.subgraph_index]
-        rows, some = rows[mine], run.subgraphs.subgraph_index[mine]
-        columns["seconds"][rows, number] = run.subgraphs.latency_fs[mine] / FS_PER_S
+        some = order[~bad[order]]  # a subgraph that a kernel of another one computes takes no time of its own
+        rows = node_of[some]
+        latency_fs, apart_fs = (_spread(one, one.latency_fs, work)[some] for one in (run.subgraphs, apart.subgraphs))
+        columns["seconds"][rows, number] = latency_fs / FS_PER_S
         interval_fs = run.operators.interval_fs.astype(np.float64)
         paced = sum_by(run.operators.subgraph_index, interval_fs, work.subgraph_count)
         columns["paced_s"][rows, number] = paced[some] / FS_PER_S
         columns["joules"][rows, number] = dynamic_fj(run, work.subgraph_count)[some] / FJ_PER_J
-        columns["dram_bytes"][rows, number] = run.subgraphs.dram_bytes[mine]
-        longer_fs = apart.subgraphs.latency_fs[mine] - run.subgraphs.latency_fs[mine]
-        columns["longer_s"][rows, number] = np.maximum(longer_fs, 0) / FS_PER_S
+        columns["dram_bytes"][rows, number] = _spread(run.subgraphs, run.subgraphs.dram_bytes, work)[some]
+        columns["longer_s"][rows, number] = np.maximum(apart_fs - latency_fs, 0) / FS_PER_S
         more_fj = dynamic_fj(apart, work.subgraph_count) - dynamic_fj(run, work.subgraph_count)
         columns["more_j"][rows, number] = np.maximum(more_fj[some], 0.0) / FJ_PER_J
         weights = _weight_bytes(work, member)
@@ -305,6 +305,13 @@ def is_dynamic(run: RunColumns) -> Booleans:
     leaks = [run.hardware.reference.position(key) for key in STATIC_ACTIONS]
     mask: Booleans = ~np.isin(run.ledger.action_index, [at for at in leaks if at is not None])
     return mask
+
+
+def _spread(subgraphs: SubgraphColumns, values: Floats | Integers, work: WorkloadColumns) -> Floats:
+    """Return a value of each subgraph of a workload, 0 for those without a kernel."""
+    every = np.zeros(work.subgraph_count)
+    every[subgraphs.subgraph_index] = values
+    return every
 
 
 def _weight_bytes(work: WorkloadColumns, member: Member) -> Floats:
