@@ -40,7 +40,7 @@ from joulemap.show.webpage.report import (
 from joulemap.system.background import begin
 from joulemap.system.frame import escape
 
-STATIC_CHOICES: Final = 4
+STATIC_CHOICES: Final = 5
 """Maximum number of figures in an exhibit that are all drawn as SVG. If there are more, only the first is; scripts draw
 the others.
 """
