@@ -230,9 +230,16 @@ broken AS (
     ANTI JOIN internal.run_operator AS o ON o.run_id = r.run_id AND o.operator_index = q.operator_index
     -- A device alone leaves out the operators of its host; `run.omitted` lists them.
     ANTI JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest AND v.host = 'none'
-    -- A compiler joins operators without products with others: copies, pads, the parts of a formula.
+    -- A compiler joins copies, pads and concatenations with their neighbours, and the parts of a formula with its last.
+    LEFT JOIN (SELECT DISTINCT run_id, subgraph_index FROM internal.run_operator) AS k
+        ON k.run_id = r.run_id AND k.subgraph_index = q.subgraph_index
     WHERE r.has_ledger AND q.kind <> 'view'
-        AND NOT ((q.is_foldable OR q.mac_count = 0) AND is_merging(r.runtime))
+        AND NOT (
+            is_merging(r.runtime)
+            AND (
+                q.is_foldable OR q.kind = 'data_movement' OR (q.mac_count = 0 AND k.subgraph_index IS NOT NULL)
+            )
+        )
     UNION ALL
     SELECT
         'units used are at most those that exist',

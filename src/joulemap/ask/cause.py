@@ -29,7 +29,7 @@ WORK: Final = {"launch": "kernel", "memory": "B", "compute": "MAC"}
 """Category of time -> unit of its work."""
 
 STATIC: Final = "static"
-"""End of the roles of static power, whose two factors are always told."""
+"""Category of static power, which is told as a power and a time."""
 
 RESIDUAL: Final = "board"
 """Category of energy that was fitted to what no counter explains."""

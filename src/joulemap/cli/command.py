@@ -121,7 +121,9 @@ def _make_parser(
         try:
             number = read(value) if isinstance(value, str) else value
         except ValueError as error:
-            raise typer.BadParameter(str(error)) from error
+            is_option = isinstance(value, str) and value.startswith("--")
+            told = f"it needs a number, and the option {value} follows" if is_option else str(error)
+            raise typer.BadParameter(told) from error
         if (least is not None and number < least) or (most is not None and number > most):
             bounds = f"x>={least}" if most is None else f"x<={most}" if least is None else f"{least}<=x<={most}"
             raise typer.BadParameter(f"{number} is not in the range {bounds}.")

@@ -177,8 +177,8 @@ def observe(
 ) -> list[Seen]:
     """Return the simulated service of the pools; latencies, which take longer, only if `is_exact`.
 
-    Each seed has a part of the batches that the pool needs for accuracy. Many pools with
-    one device are simulated apart, because the largest pool determines the time of those that are simulated together.
+    Each seed has a part of the batches that the pool needs for accuracy. Many pools with one device are simulated
+    apart, because the largest pool determines the time of those that are simulated together.
     """
     lengths = np.array([part * one.count_batches(promise.models) for one in pools]).astype(np.int64)
     several = np.array([one.devices > 1 for one in pools], dtype=bool)
