@@ -186,7 +186,9 @@ def find_leader(answer: LlmAnswer) -> tuple[ServedPhase, ServedPhase | None]:
         best = choose_loads(answer.loads)[1]
         served = (best.hardware, best.precision, best.device_count)
         own = [row for row in steps if (row.hardware, row.precision, row.device_count) == served]
-        first = min(own, key=lambda row: row.energy_per_token_j, default=first)
+        flown = answer.serving.in_flight
+        nearness = (lambda row: abs(row.batch - flown)) if flown else (lambda row: row.energy_per_token_j)
+        first = min(own, key=nearness, default=first)
     alike = (first.model, first.batch, first.precision)
     others = [row for row in steps if row.hardware != first.hardware and (row.model, row.batch, row.precision) == alike]
     return first, min(others, key=lambda row: (row.hardware not in rivals, row.energy_per_token_j), default=None)
