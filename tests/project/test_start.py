@@ -51,7 +51,7 @@ BUDGETS = {
     ("query", "run", "run.list"): Budget(103, 299, 17, 84),
     ("hardware", "list"): Budget(132, 331, 26, 94),
     ("compare", "resnet18"): Budget(215, 499, 66, 123),
-    ("compare", "mobilenet_v2"): Budget(263, 551, 116, 128),
+    ("compare", "mobilenet_v2"): Budget(266, 554, 116, 128),
     ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(358, 655, 174, 155),
 }
 """Command -> its budget, a little above what it takes on Python 3.11; the last two evaluate."""

@@ -23,7 +23,6 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.physics.fuse.group import FILLING
 from joulemap.physics.record.kind import KINDS
 from joulemap.physics.record.runtime import Runtime
 from joulemap.physics.workload import KIND_CODE, ROLE_CODE, Booleans, Integers, WorkloadColumns
@@ -47,10 +46,11 @@ def leave_out(work: WorkloadColumns, runtime: Runtime) -> WorkloadColumns:
 
 
 def _mark_fills(work: WorkloadColumns) -> WorkloadColumns:
-    """Return the workload with operators that fill a new tensor with one value marked as foldable."""
-    fills = work.of_kind("data_movement") & work.of_operation(*FILLING)
-    is_output = work.access_role == ROLE_CODE["output"]
-    fills[work.access_operator[~is_output | ~work.starts_storage | work.access_is_boundary]] = False
+    """Return the workload with operators that fill a new tensor, and read none, marked as foldable."""
+    is_new = (work.access_role == ROLE_CODE["output"]) & work.starts_storage & ~work.access_is_boundary
+    made, used = np.zeros((2, work.operator_count), dtype=bool)
+    made[work.access_operator[is_new]], used[work.access_operator[~is_new]] = True, True
+    fills = work.of_kind("data_movement") & made & ~used & ~work.is_foldable
     return attrs.evolve(work, is_foldable=work.is_foldable | fills) if fills.any() else work
 
 

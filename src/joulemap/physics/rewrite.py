@@ -25,7 +25,7 @@ _FORMULAS: Final = (
     ("normalization", "layer_norm", rf"(?:reduce\+)?(?:moment\+sub|sub\+moment)\+{_ROOT}"),
     ("normalization", "rms_norm", r"(?:pow|square|mul)\+reduce\+add\+(?:rsqrt\+mul|sqrt\+div)(?:\+mul)?"),
 )
-FORMULAS: Final = tuple((kind, name, re.compile(rf"(?<![^+])(?:{text})(?![^+])")) for kind, name, text in _FORMULAS)
+FORMULAS: Final = tuple((kind, name, rf"(?<![^+])(?:{text})(?![^+])") for kind, name, text in _FORMULAS)
 """(kind, operation, regular expression) of formulas; the expression matches operations joined by `+`."""
 
 ROWS: Final = ("reduce", "moment")
@@ -72,7 +72,7 @@ def _find_formulas(work: WorkloadColumns) -> Iterator[tuple[Integers, str, str]]
 def _match(members: Integers, operations: Sequence[str], hidden: Sequence[bool]) -> Iterator[tuple[Integers, str, str]]:
     text, done = "+".join(operations), 0
     for kind, operation, formula in FORMULAS:
-        for match in formula.finditer(text):
+        for match in re.finditer(formula, text):
             first, last = (text[:end].count("+") for end in match.span())
             if first >= done and all(hidden[first:last]):
                 done = last + 1
