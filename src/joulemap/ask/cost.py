@@ -9,6 +9,7 @@ import attrs
 
 from joulemap.ask.candidate import (
     MOST_ENTRIES,
+    NO_FACTS,
     RankedAnswer,
     count_host,
     fetch_candidates,
@@ -136,7 +137,10 @@ def find_facts(answer: CostAnswer) -> Facts:
     """Return the facts of a cost: the cheapest chip, an unavailable chip that would be cheaper, turns, a row per
     chip, and caveats.
     """
-    scope, choices, shown = answer.scope, answer.choose(), answer.ranked[:MOST_ENTRIES]
+    choices = answer.choose()
+    answer = attrs.evolve(answer, facts=attrs.evolve(NO_FACTS, facts=tuple(choices)))
+    scope, shown = answer.scope, answer.ranked[:MOST_ENTRIES]
+    shown += [row for row in answer.pair if row not in shown]
     turns = [*_turn_volume(answer.break_even)]
     ids = {*list_ids(shown), *(one for fact in choices for one in (*fact.runs[:2], *fact.tied))}
     elsewhere = list_first(row for row in answer.rows if is_asked(row) and not row.is_alike and row.is_available)
