@@ -232,9 +232,6 @@ class RankedAnswer(CandidateAnswer):
     """Column with the probability that a configuration is better than the best one."""
     likely_column: ClassVar[str] = "likely_best"
 
-    whole_columns: ClassVar[Mapping[str, str]] = {}
-    """Metric -> column that includes the host, where that is not the column of the chip alone."""
-
     objective: MetricName
     limits: Limits
     per: str
@@ -336,21 +333,9 @@ class RankedAnswer(CandidateAnswer):
         is_energy = decided.energy_power != 0.0 == decided.latency_power
         speed: MetricName = "throughput" if len({row.batch for row in rows.values()}) > 1 else "latency"
         name: MetricName = speed if is_energy else "energy_per_inference"
-        column = self.whole_columns.get(name, METRIC[name].column)
         chances = fetch(self.scope.connection, PairChance, run_ids=list(rows), metric=name)
         odds = {(row.run_id, row.other_run_id): row.probability_better for row in chances}
-        values = {one: Quantity(getattr(row, column) or 0.0, METRIC[name].unit) for one, row in rows.items()}
+        values = {
+            one: Quantity(getattr(row, METRIC[name].column) or 0.0, METRIC[name].unit) for one, row in rows.items()
+        }
         return choose(name, values, lambda one, other: odds.get((one, other)), per=self.per)
-
-    def find_likelier(self) -> Iterator[Caveat]:
-        """Yield the chip that is likelier to be the best than the chip that ranks first by the middle of its
-        interval.
-        """
-        if not self.ranked:
-            return
-        ranked, chances = self.ranked, self.chances
-        likeliest = max(ranked, key=lambda row: chances.get(find_chip(row), 0.0))
-        chance = chances.get(find_chip(likeliest), 0.0)
-        if len(ranked) > 1 and likeliest is not ranked[0] and chance > chances.get(find_chip(ranked[0]), math.inf):
-            weight = abs(math.log(self.compare(ranked[0], likeliest) or 1.0))
-            yield Caveat(kind="likelier", runs=(likeliest.run_id,), values={"probability": chance}, weight=weight)

@@ -20,6 +20,7 @@ from joulemap.ask.candidate import (
     read_chip,
     read_usage,
 )
+from joulemap.ask.decision import list_sold
 from joulemap.ask.engine import count_in
 from joulemap.ask.fact import Caveat, Entry, Facts, Quantity, Turn, Value
 from joulemap.ask.finding import Finding
@@ -152,7 +153,6 @@ def find_facts(answer: CostAnswer) -> Facts:
             *choices,
             *turns,
             *(Entry(runs=(row.run_id,), values=_read_values(row, answer)) for row in shown),
-            *answer.find_likelier(),
             *([Caveat(kind="elsewhere", runs=list_ids(elsewhere), values={})] if elsewhere else []),
             *([Caveat(kind="unoffered", runs=lost, values={"price": PRICES.get(answer.pay, PRICE)})] if lost else []),
             *find_caveats(scope.narrow(ids), choices, metric="cost", but=("host",), more=_find_prices(shown)),
@@ -258,7 +258,7 @@ def cost(
         if not between and not settings.takes_all and any(row.is_available for row in rows):
             evens = evens.with_rows(row for row in evens if not {row.hardware_a, row.hardware_b} & hidden)
         known = [row for row in rows if row.kwh_per_million is not None]
-        available = [row for row in known if row.is_available] or known
+        available = list_sold(known, lambda row: row.is_available)
         least = [min(available, key=_read_energy)] if available else []
         pair = [run for row in evens for run in (row.run_a, row.run_b)]
         drawn = dict.fromkeys([*list_ids(available[:1]), *pair, *list_ids(least)])

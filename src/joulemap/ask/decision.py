@@ -89,29 +89,30 @@ def choose(
 
 
 def decide(choices: Sequence[Choice], runs: Mapping[int, Subject] | None = None) -> Decision:
-    """Return the decision by the metrics of the first one or two choices among several runs.
+    """Return the decision by the metrics of the first two choices among several runs; a third one breaks their tie.
 
     With `runs`, runs of one name are one, such as the best batch of a chip by each metric, and a run without a known
     support of all operators has no probability.
     """
     asked = [one for one in choices if one.model == choices[0].model]
-    pair = [*first_of_each(asked, lambda one: one.metric).values()][:2]
-    named = {one: runs[one] for choice in pair for one in choice.runs if one in runs} if runs else {}
-    pair = [_merge(one, named) for one in pair]
-    first, *others = pair
+    ranked = [*first_of_each(asked, lambda one: one.metric).values()]
+    named = {one: runs[one] for choice in ranked for one in choice.runs if one in runs} if runs else {}
+    first, *others = (_merge(one, named) for one in ranked)
     second = others[0] if others else first
     band, fast = (_list_close(one) for one in (first, second))
     both = [one for one in band if one in second.close]
-    taken = _find_first(second, both or band)
+    last = others[1] if len(others) > 1 and 1 < len(both) == len(band) else second
+    taken = _find_first(last, both or band)
     tied = [one for one in band if one != taken]
     if not both:
         rival: int | None = _find_first(first, fast)
     elif tied:
-        rival = _find_first(second, [one for one in tied if one not in both] or tied)
+        rival = _find_first(last, [one for one in tied if one not in both] or tied)
     else:
         rival = next((one for one in first.runs if one != taken), None)
     alike = [one for one in (both or band) if one != taken and (both or one != rival)]
-    leads = [_compare(one, taken, rival) for one in pair]
+    deciding = (first, *others[: 1 + (last is not second)])
+    leads = [_compare(one, taken, rival) for one in deciding]
     if not all(named[one].is_sure for one in (taken, first.run) if one in named):
         first = attrs.evolve(first, probability=None)
         leads = [attrs.evolve(one, probability=None) for one in leads]

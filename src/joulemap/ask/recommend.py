@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
@@ -66,8 +66,6 @@ HOURS_S: Final = 3600.0
 @frozen(kw_only=True)
 class RecommendAnswer(RankedAnswer):
     """Every configuration of a model under limits: those that meet the limits, and the violations of the others."""
-
-    whole_columns: ClassVar[Mapping[str, str]] = TOTAL
 
     rate_per_s: float = 0.0
     """Fixed rate in inferences per second; 0 if the chip runs at full speed."""
@@ -183,7 +181,6 @@ def find_facts(answer: RecommendAnswer) -> Facts:
     own: tuple[Caveat | Refusal, ...] = (
         *_refuse(answer),
         *_find_kept(best),
-        *answer.find_likelier(),
         *_find_unpriced(answer),
     )
     pivotal = {row.run_id: row for row in (ranked or far)[:MOST_ENTRIES]}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 import attrs
 
 from joulemap.ask.answer import RunAnswer, fetch_tables
+from joulemap.ask.decision import choose, list_sold
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Limit, Quantity, Turn, Value
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope, vary
@@ -147,19 +148,16 @@ def find_facts(
     """
     listed = [row for row in points if row.status == "ok"]
     curves = {key: list(rows) for key, rows in groupby(listed, find_series)}
-    kept = {
-        key: [one for one in rows if not max_latency_s or (one.latency_s or 0.0) <= max_latency_s]
-        for key, rows in curves.items()
-    }
-    ran = [row for row in series if row.energy_batch is not None and row.throughput_batch]
-    best = [Best(row, kept[find_series(row)] or curves[find_series(row)]) for row in ran]
-    within = [one for one in best if kept[find_series(one.row)]]
+    best = [
+        Best(row, curves[find_series(row)]) for row in series if row.energy_batch is not None and row.throughput_batch
+    ]
+    within = [one for one in best if not max_latency_s or one.row.budget_batch is not None]
     chosen: list[Choice] = []
     beyond: list[Choice] = []
     models = list(dict.fromkeys(one.row.model for one in within))
     for model in models:
         every = [one for one in within if one.row.model == model]
-        had = [one for one in every if one.row.is_available or takes_all] or every
+        had = list_sold(every, lambda one: one.row.is_available or takes_all)
         told = model if len(models) > 1 else ""
         own = list(_choose(scope, had, told))  # without a chip within the limit, there is no choice
         chosen += own
@@ -200,9 +198,8 @@ class Best:
     def __init__(self, row: SweepSeries, points: Sequence[SweepPoint]) -> None:
         at = {one.batch: one for one in points}
         self.row, self.last = row, at[max(at)]
-        self.leanest = min(points, key=lambda one: one.energy_per_inference_j or 0.0)
-        self.busiest = max(points, key=lambda one: one.throughput_per_s or 0.0)
-        self.fastest = min(points, key=lambda one: one.latency_s or 0.0)
+        self.leanest, self.busiest = at[row.energy_batch or 0], at[row.throughput_batch or 0]
+        self.fastest = at[row.least_latency_batch or 0]
 
     @property
     def ids(self) -> tuple[int, int]:
@@ -260,8 +257,7 @@ def _choose(scope: Scope, rows: Sequence[Best], model: str) -> Iterator[Choice]:
             for run_id, one in ids.items()
         }
         if len(ids) < 2:
-            (run_id,) = ids
-            yield Choice(runs=(run_id,), metric=name, value=values[run_id], model=model)
+            yield choose(name, values, model=model)
             continue
         goals = {row.goal: row for row in fetch(scope.connection, Recommendation, run_ids=list(ids))}
         # runs of one batch are compared by the energy of the batch, which has the same order
@@ -272,17 +268,11 @@ def _choose(scope: Scope, rows: Sequence[Best], model: str) -> Iterator[Choice]:
 
 def _prefer(rows: Sequence[Best], own: Choice, column: int) -> Iterator[Choice]:
     """Yield the choice of an unavailable chip over the best available one, by the metric at this place of `ASKED`."""
-    is_higher = METRIC[ASKED[column]].is_higher_better
-    best = min(rows, key=lambda one: (-one.best[column] if is_higher else one.best[column], one.row.hardware))
-    if best.ids[column] != own.run:
-        ends = sorted((best.best[column], own.value.value))
-        yield Choice(
-            runs=(best.ids[column], own.run),
-            metric=own.metric,
-            value=Quantity(best.best[column], own.value.unit),
-            ratio=ends[1] / ends[0],
-            model=own.model,
-        )
+    values = {one.ids[column]: Quantity(one.best[column], own.value.unit) for one in rows}
+    best = choose(own.metric, values, lambda *_: None).run
+    if best != own.run:
+        pair = {one: values[one] for one in (best, own.run)}
+        yield choose(own.metric, pair, lambda *_: None, model=own.model)
 
 
 def _find_limit(rows: Sequence[Best], max_latency_s: float) -> Iterator[Limit]:
@@ -306,7 +296,7 @@ def _find_turns(scope: Scope, points: Sequence[SweepPoint], takes_all: bool) -> 
     groups = group(points, lambda row: tuple(getattr(row, name) for name in names))
     turns: list[Turn] = []
     for settings, rows in groups.items():
-        had = [row for row in rows if row.is_available or takes_all] or rows
+        had = list_sold(rows, lambda row: row.is_available or takes_all)
         if min(len({getattr(row, name) for row in had}) for name in ("hardware", "batch")) > 1:
             turns += [turn for metric in TURNING for turn in _follow(had, metric, settings)]
     pairs = sorted({one for turn in turns if len(turn.runs) > 1 and not turn.is_forced for one in turn.runs})

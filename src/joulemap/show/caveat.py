@@ -102,16 +102,10 @@ CAVEAT: Final[Mapping[str, Template]] = {
         "eager: {host} launches kernels of {chips} in {time} each; `--host` selects another, `joulemap measure host` "
         "times this machine"
     ),
-    "likelier": Template(
-        "{chips} is likelier to be the best ({probability:chance}), but ranks follow the middle of each interval"
-    ),
     "lost": Template("the new version does not run on {chips}"),
     "limited": Template("{compiler} of {chips} leaves {operations:and} to {helper}"),
     "mean_power_budget": Template("every power mode whose average power is within {limit}[ ({origin})]"),
     "meant": Template("{name} means {hardware}[; others: {others:few}]"),
-    "members": Template(
-        "{chips} is on the front with {chance:chance} probability: {alike:n other configuration} may be as good"
-    ),
     "metered": Template(
         "the power of {chips} is wall-plug power, because its energies were fitted to measurements at the wall"
     ),

@@ -146,6 +146,7 @@ def _list_heads(decision: Decision, runs: Mapping[int, Subject], name: str) -> l
     form = TRADE if decision.is_trade else TAKE if runs[taken].is_available else BEST
     if leads[0].is_tied and form is TAKE:
         form = AMONG_SAME if leads[0].ratio == 1.0 else AMONG
+        given["noun"] = join_names([noun for one, noun in zip(leads, nouns, strict=True) if one.is_tied])
         given |= {"best": name_run(runs[choice.run]), "chance": show_chance(choice.probability)}
     elif decision.is_trade:
         given |= {"noun": goals[0], "other": goals[1]}

@@ -8,7 +8,7 @@ from typing import Any, Final
 from joulemap.ask.candidate import find_chip
 from joulemap.ask.cost import PRICE, PRICES, CostAnswer
 from joulemap.ask.decision import find_decision
-from joulemap.ask.fact import Caveat, Choice, Decision, Entry, Facts, Quantity, Turn
+from joulemap.ask.fact import Choice, Decision, Entry, Facts, Quantity, Turn
 from joulemap.ask.scope import vary
 from joulemap.domain.metric import TIE_RATIO
 from joulemap.domain.table import Table
@@ -18,7 +18,6 @@ from joulemap.show.candidate import (
     BOUND,
     CONFIGURATIONS,
     FACTOR,
-    LIKELIEST,
     LIMIT,
     ask_next,
     describe_limits,
@@ -117,7 +116,7 @@ def describe_decision(decision: Decision, facts: Facts) -> str:
 
 
 def _list_longer(head: str, decision: Decision, facts: Facts) -> Iterator[str]:
-    """Yield the clause with the volume below which another option is cheaper, or with the likeliest of many."""
+    """Yield the clause with the volume below which another option is cheaper."""
     choice, way = decision.choice, _find_ways(facts)[decision.run]
     for one in facts.of(Turn):
         is_own = one.run == decision.run and one.values["way"] == way
@@ -125,11 +124,6 @@ def _list_longer(head: str, decision: Decision, facts: Facts) -> Iterator[str]:
             verb = VERBS[str(one.values["other_way"])][0]
             name = name_run(facts.runs[one.runs[1]])
             yield BELOW(head=head, volume=spell_count(one.after), unit=f"{choice.per}s", verb=verb, name=name)
-    for own in (one for one in facts.of(Caveat) if one.kind == "likelier" and len(choice.tied) > 1):
-        name, first = name_first(facts.runs, own), name_first(facts.runs, decision)
-        own_chance = show_chance(choice.probability if decision.run == choice.run else None)
-        chances = {"chance": own.values["probability"], "own_chance": own_chance}
-        yield LIKELIEST(head=head, name=name, own=first, **chances)
 
 
 def _find_ways(facts: Facts) -> Mapping[int, str]:

@@ -19,7 +19,6 @@ from joulemap.show.candidate import (
     BOUND,
     CONFIGURATIONS,
     FACTOR,
-    LIKELIEST,
     LIMIT,
     WITH_HOST,
     ask_next,
@@ -42,7 +41,7 @@ from joulemap.show.choice import (
     finish,
     name_metric,
 )
-from joulemap.show.present.cell import number, show_bound, show_chance, show_plain
+from joulemap.show.present.cell import number, show_bound, show_plain
 from joulemap.show.present.document import FieldCell
 from joulemap.show.present.template import Template
 from joulemap.show.refusal import describe_unsupported
@@ -134,19 +133,7 @@ def describe_recommendation(facts: Facts) -> str:
                                 for one in facts.of(Limit) if one.value is not None)]  # fmt: skip
     (name,) = name_all(drop_settings(facts.runs, first.close), [decision.run])
     head = WITHIN(name=name, values=values, limits=limits, count=len(first.tied))
-    likelier = [one for one in facts.of(Caveat) if one.kind == "likelier"]
-    runs = drop_settings(facts.runs, [one.run for one in likelier])
-    told = [
-        LIKELIEST(
-            head=head,
-            name=name_first(runs, one),
-            chance=one.values["probability"],
-            own=name,
-            own_chance=show_chance(first.probability if decision.run == first.run else None),
-        )
-        for one in likelier
-    ]
-    return finish([*told, head])
+    return finish([head])
 
 
 def name_limits(facts: Facts) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.ask import Facts
-from joulemap.ask.decision import find_decision
+from joulemap.ask import Facts, find_decision
 from joulemap.physics import spell_precision
 from joulemap.show import (
     Block,
