@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import attrs
-
 from joulemap.ask.candidate import MOST_ENTRIES
 from joulemap.ask.decision import choose, list_sold
 from joulemap.ask.fact import Caveat, Choice, Entry, Quantity, Refusal
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope
-from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.table import group
 from joulemap.generated.compare import Recommendation, Standing
 from joulemap.store.query import fetch
@@ -53,15 +50,6 @@ def choose_first(rows: Sequence[Standing], count: int = 1) -> Choice:
     values = {row.run_id: read_value(row) for row in rows}
     best = rows[0]
     return choose(best.metric, values, beats, chance=best.probability_best, model=best.model if count > 1 else "")
-
-
-def choose_pair(
-    metric: MetricName, values: Mapping[int, float], probability: float | None, *, is_equal: bool = False
-) -> Choice:
-    """Return the better of two runs by a metric, from run -> value and the probability that it is better."""
-    unit = METRIC[metric].unit
-    choice = choose(metric, {one: Quantity(value, unit) for one, value in values.items()}, lambda *_: probability)
-    return attrs.evolve(choice, equal=choice.runs if is_equal else ())
 
 
 def choose_best(

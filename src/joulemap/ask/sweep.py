@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
@@ -21,8 +21,9 @@ from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import BATCHES, Settings
 from joulemap.domain.table import Table, group
-from joulemap.generated.compare import PairChance, Recommendation
+from joulemap.generated.compare import Recommendation
 from joulemap.generated.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
+from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.plan.run import RunTally, plan_runs
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import opening_runs
@@ -41,11 +42,8 @@ Series: TypeAlias = tuple[str, str, str, str]
 ASKED: Final[tuple[MetricName, ...]] = ("energy_per_inference", "throughput")
 """Metrics of the decision."""
 
-TURNING: Final[Mapping[MetricName, MetricName]] = {
-    "energy_per_inference": "energy_per_inference", "latency": "latency", "edp": "edp_per_inference",
-}  # fmt: skip
-"""Metric whose best chip may change with the batch -> metric with the same order at one batch, whose errors are known.
-"""
+TURNING: Final[tuple[MetricName, ...]] = ("energy_per_inference", "latency", "edp")
+"""Metrics whose best chip may change with the batch."""
 
 WEIGHED: Final = 12
 """Number of chips with the lowest energy whose caveats are found; the named ones are added."""
@@ -113,7 +111,7 @@ def sweep(
         points = start(connection, SweepPoint, run_ids=ids)
         scope.read()
         scope.check_evaluated()
-        given: dict[str, Any] = {"run_ids": ids, "max_latency_s": max_latency_s}
+        given: dict[str, Any] = {"run_ids": ids, "max_latency_s": max_latency_s, "takes_all": settings.takes_all}
         tables: dict[str, Any] = fetch_tables(connection, SweepAnswer, ("points",), **given)
         tables["points"] = points()
         least = min((row.least_latency_s for row in tables["series"] if row.least_latency_s), default=0.0)
@@ -128,6 +126,7 @@ def sweep(
                 scope,
                 tables["series"],
                 tables["points"],
+                tables["winners"],
                 max_latency_s=max_latency_s,
                 takes_all=settings.takes_all,
             ),
@@ -139,6 +138,7 @@ def find_facts(
     scope: Scope,
     series: Iterable[SweepSeries],
     points: Iterable[SweepPoint],
+    winners: Iterable[SweepWinner],
     *,
     max_latency_s: float = 0.0,
     takes_all: bool = False,
@@ -179,7 +179,7 @@ def find_facts(
             *chosen,
             *beyond,
             *_find_limit(best, max_latency_s),
-            *_find_turns(scope, listed, takes_all),
+            *_find_turns(winners, listed),
             *(fall for one in leading for fall in one.find_falls()),
             *(one.enter(scope.outlines) for one in best),
             *find_caveats(weighed, chosen, metric="energy"),
@@ -290,39 +290,24 @@ def _find_limit(rows: Sequence[Best], max_latency_s: float) -> Iterator[Limit]:
         )
 
 
-def _find_turns(scope: Scope, points: Sequence[SweepPoint], takes_all: bool) -> Iterator[Turn]:
+def _find_turns(winners: Iterable[SweepWinner], points: Sequence[SweepPoint]) -> Iterator[Turn]:
     """Yield the best chip at the smallest batch, and each batch from which another one is best, by metric."""
     names = [name for name in ("model", "precision", "runtime") if len({getattr(row, name) for row in points}) > 1]
-    groups = group(points, lambda row: tuple(getattr(row, name) for name in names))
-    turns: list[Turn] = []
-    for settings, rows in groups.items():
-        had = list_sold(rows, lambda row: row.is_available or takes_all)
-        if min(len({getattr(row, name) for row in had}) for name in ("hardware", "batch")) > 1:
-            turns += [turn for metric in TURNING for turn in _follow(had, metric, settings)]
-    pairs = sorted({one for turn in turns if len(turn.runs) > 1 and not turn.is_forced for one in turn.runs})
-    chances = fetch(scope.connection, PairChance, run_ids=pairs) if pairs else ()
-    close = {(row.metric, row.run_id, row.other_run_id) for row in chances if not row.is_told_apart}
-    for turn in turns:
-        is_tied = (TURNING[cast("MetricName", turn.metric)], *turn.runs) in close
-        yield attrs.evolve(turn, is_tied=is_tied)
-
-
-def _follow(rows: Sequence[SweepPoint], metric: MetricName, settings: tuple[str, ...]) -> Iterator[Turn]:
-    """Yield the turns of one metric along the batch sizes."""
-    column = METRIC[metric].column
-    before = ""
-    for batch, alike in groupby(sorted(rows, key=lambda row: row.batch), lambda row: row.batch):
-        ranked = sorted(alike, key=lambda row: (getattr(row, column), row.hardware, row.run_id))
-        best = ranked[0]
-        if best.hardware == before:
+    ids = {(*find_series(row), row.batch): row.run_id for row in points}
+    courses = group(winners, lambda row: (row.model, row.precision, row.runtime, row.metric))
+    for rows in sorted(courses.values(), key=lambda rows: TURNING.index(rows[0].metric)):
+        if len(rows) < 2 or max(row.candidate_count for row in rows) < 2:
             continue
-        previous = [row.run_id for row in ranked if row.hardware == before]
-        yield Turn(
-            runs=(best.run_id, *previous[:1]),
-            metric=metric,
-            axis="batch",
-            after=batch,
-            settings=settings,
-            is_forced=bool(before) and not previous,
-        )
-        before = best.hardware
+        for row in (one for one in rows if one.is_change or one is rows[0]):
+            sides = (
+                (row.model, name, row.precision, row.runtime, row.batch) for name in (row.winner, row.previous_winner)
+            )
+            yield Turn(
+                runs=tuple(ids[side] for side in sides if side in ids),
+                metric=row.metric,
+                axis="batch",
+                after=row.batch,
+                settings=tuple(getattr(row, name) for name in names),
+                is_tied=row.is_change and (row.probability_ahead or 0.0) < TOLD_APART,
+                is_forced=row.is_change and not row.is_overtaking,
+            )
