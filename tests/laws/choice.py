@@ -252,9 +252,8 @@ def try_limits(doors: Doors, rng: random.Random) -> None:
     prices = ("--price-per-hour", ",".join(f"{one}={rng.choice((0.1, 1, 4))}USD/h" for one in chips))
     costs = [(*words, ",".join(chips), *prices) for words in (("cost", model), ("recommend", model))]
     one, other = doors.ask(*costs[0]), doors.ask(*costs[1], "--objective", "cost")
-    if one is not None and other is not None and other["best"] is not None:
-        best = [row for row in one["rows"] if row["rank"] == 1]
-        court.equal("own prices", best[0]["usd_per_million"], other["best"]["objective_value"], _of(*costs))
+    if one is not None and other is not None and one["best"] is not None and other["best"] is not None:
+        court.equal("own prices", one["best"]["usd_per_million"], other["best"]["objective_value"], _of(*costs))
     limit_s = rng.choice((1e-3, 5e-3, 20e-3))
     _, mixed, settings = draw_question(rng, 3)
     plain = ("sweep", model, ",".join(mixed), *settings)

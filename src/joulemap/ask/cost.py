@@ -9,6 +9,7 @@ import attrs
 
 from joulemap.ask.candidate import (
     MOST_ENTRIES,
+    NO_FACTS,
     RankedAnswer,
     count_host,
     fetch_candidates,
@@ -19,6 +20,7 @@ from joulemap.ask.candidate import (
     read_chip,
     read_usage,
 )
+from joulemap.ask.decision import list_sold
 from joulemap.ask.engine import count_in
 from joulemap.ask.fact import Caveat, Entry, Facts, Quantity, Turn, Value
 from joulemap.ask.finding import Finding
@@ -136,7 +138,10 @@ def find_facts(answer: CostAnswer) -> Facts:
     """Return the facts of a cost: the cheapest chip, an unavailable chip that would be cheaper, turns, a row per
     chip, and caveats.
     """
-    scope, choices, shown = answer.scope, answer.choose(), answer.ranked[:MOST_ENTRIES]
+    choices = answer.choose()
+    answer = attrs.evolve(answer, facts=attrs.evolve(NO_FACTS, facts=tuple(choices)))
+    scope, shown = answer.scope, answer.ranked[:MOST_ENTRIES]
+    shown += [row for row in answer.pair if row not in shown]
     turns = [*_turn_volume(answer.break_even)]
     ids = {*list_ids(shown), *(one for fact in choices for one in (*fact.runs[:2], *fact.tied))}
     elsewhere = list_first(row for row in answer.rows if is_asked(row) and not row.is_alike and row.is_available)
@@ -148,7 +153,6 @@ def find_facts(answer: CostAnswer) -> Facts:
             *choices,
             *turns,
             *(Entry(runs=(row.run_id,), values=_read_values(row, answer)) for row in shown),
-            *answer.find_likelier(),
             *([Caveat(kind="elsewhere", runs=list_ids(elsewhere), values={})] if elsewhere else []),
             *([Caveat(kind="unoffered", runs=lost, values={"price": PRICES.get(answer.pay, PRICE)})] if lost else []),
             *find_caveats(scope.narrow(ids), choices, metric="cost", but=("host",), more=_find_prices(shown)),
@@ -254,7 +258,7 @@ def cost(
         if not between and not settings.takes_all and any(row.is_available for row in rows):
             evens = evens.with_rows(row for row in evens if not {row.hardware_a, row.hardware_b} & hidden)
         known = [row for row in rows if row.kwh_per_million is not None]
-        available = [row for row in known if row.is_available] or known
+        available = list_sold(known, lambda row: row.is_available)
         least = [min(available, key=_read_energy)] if available else []
         pair = [run for row in evens for run in (row.run_a, row.run_b)]
         drawn = dict.fromkeys([*list_ids(available[:1]), *pair, *list_ids(least)])

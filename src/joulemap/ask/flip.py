@@ -19,10 +19,10 @@ from typing import Any, Final
 import attrs
 
 from joulemap.ask.constant import ConstantAnswer, Varied, describe_constant, opening_variations
+from joulemap.ask.decision import choose
 from joulemap.ask.fact import Caveat, Choice, Facts, Quantity, Refusal, Share, Subject, Turn
 from joulemap.ask.price import refuse_unpriced
 from joulemap.ask.rule import find_caveats
-from joulemap.ask.standing import choose_pair
 from joulemap.domain.computed import described, make_table
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.hardware_ref import name_configured
@@ -323,7 +323,8 @@ def flip(
         chances = fetch(scope.connection, PairChance, run_ids=list(scope.run_ids), metric=INTERVALS.get(metric, "none"))
         values = _read_values(side_a, side_b, metric, paid)
         probability = max((row.probability_better for row in chances), default=None)
-        choice = choose_pair(metric, dict(zip(scope.run_ids, values, strict=True)), probability)
+        known = (Quantity(value, METRIC[metric].unit) for value in values)
+        choice = choose(metric, dict(zip(scope.run_ids, known, strict=True)), lambda *_: probability)
         caveats = find_caveats(scope, [choice], metric=metric)
         named = scope.subjects({})
     half_width = chances.rows[0].half_width if chances.rows else None

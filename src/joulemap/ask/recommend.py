@@ -6,12 +6,13 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
 from joulemap.ask.candidate import (
     MOST_ENTRIES,
+    NO_FACTS,
     RankedAnswer,
     count_host,
     fetch_candidates,
@@ -26,6 +27,7 @@ from joulemap.ask.candidate import (
     read_usage,
 )
 from joulemap.ask.cause import BATCH, CATEGORY, HOST, IDLE, ROLE, find_causes, make_term, share_out
+from joulemap.ask.decision import decide
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Supply, Term, Turn
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN, find_caveats
@@ -168,8 +170,10 @@ def find_facts(answer: RecommendAnswer) -> Facts:
     """Return the facts of a recommendation: the choice, limits with the nearest miss, changes after which another
     configuration wins, the cause of the lead, rows and caveats.
     """
+    choices = answer.choose()
+    answer = attrs.evolve(answer, facts=attrs.evolve(NO_FACTS, facts=tuple(choices)))
     scope, rows, best, objective = answer.scope, answer.rows.rows, answer.best, answer.objective
-    ranked, far, choices = answer.ranked, answer.far, answer.choose()
+    ranked, far = answer.ranked, answer.far
     limits = list(
         _bound(best if best is not None and (best.is_available or not far) else next(iter(far), None), answer)
     )
@@ -177,7 +181,6 @@ def find_facts(answer: RecommendAnswer) -> Facts:
     own: tuple[Caveat | Refusal, ...] = (
         *_refuse(answer),
         *_find_kept(best),
-        *answer.find_likelier(),
         *_find_unpriced(answer),
     )
     pivotal = {row.run_id: row for row in (ranked or far)[:MOST_ENTRIES]}
@@ -291,14 +294,16 @@ def _explain(answer: RecommendAnswer, choices: Sequence[Choice]) -> Iterator[Ter
     """
     if not choices or len(answer.ranked) < 2:
         return
-    metric, rows = METRIC[answer.objective], answer.ranked[:2]
+    decision, rows = decide(choices), answer.pair
     pair, times = (rows[0].run_id, rows[1].run_id), [row.latency_s or 0.0 for row in rows]
+    lead = next((one for one in decision.leads if not one.is_tied), decision.leads[0])
+    metric = METRIC[cast("MetricName", lead.metric)]
     is_product = metric.unit == "Js"
     batches = [row.batch for row in rows]
     counts = (1, 1) if is_product and metric.per == BATCH else (batches[0], batches[1])
-    divided = "energy_per_inference" if is_product else answer.objective
+    divided = "energy_per_inference" if is_product else metric.name
     terms = find_causes(answer.scope, pair, divided, counts)
-    if metric.unit not in ("J", "Js"):
+    if metric.unit not in ("J", "Js") or metric.name != answer.objective:
         yield from terms
         return
     wholes = [answer.read(row) / (time if is_product else 1.0) for row, time in zip(rows, times, strict=True)]

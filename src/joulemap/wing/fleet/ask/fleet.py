@@ -22,13 +22,13 @@ from joulemap.ask import (
     Scope,
     Subject,
     check_runs,
+    choose,
     represent,
     weigh_findings,
 )
 from joulemap.catalog import load_models
 from joulemap.domain import DEPLOYED, TIE_RATIO, USAGE, Settings, Table, Usage, find_model_name, make_table
 from joulemap.generated.cost import AssumedNumber
-from joulemap.physics import TOLD_APART
 from joulemap.plan import Source
 from joulemap.plan.price import find_chip
 from joulemap.system import UnsupportedError, UsageError, frozen
@@ -299,16 +299,11 @@ def _choose(
         key, saved = pair
         row = joined[key]
         chance = row.probability_best
-        is_tied = chance is not None and chance < TOLD_APART and alone is not None
-        both = Choice(
-            runs=(key, *(alone.runs[:1] if alone is not None else ())),
-            metric=demand.objective,
-            value=Quantity(getattr(row, column) or 0.0, unit),
-            ratio=1.0 / (1.0 - saved) if alone is not None else None,
-            probability=chance,
-            tied=alone.runs[:1] if is_tied and alone is not None else (),
-        )
-        ordered = [alone, both] if is_tied else [both, alone]
+        values = {key: Quantity(getattr(row, column) or 0.0, unit)}
+        if alone is not None:
+            values[alone.run] = Quantity(values[key].value / (1.0 - saved), unit)
+        both = choose(demand.objective, values, lambda *_: chance, chance=chance)
+        ordered = [alone, both] if both.tied else [both, alone]
         yield from (one for one in ordered if one is not None)
     elif alone is not None:
         yield alone
@@ -319,17 +314,11 @@ def _choose(
 def _choose_alone(kept: Mapping[int, FleetRow], winner: FleetWinner, unit: str) -> Choice:
     """Return the best fleet of one kind, and the next hardware."""
     keys = {row.label: key for key, row in reversed([*kept.items()])}
-    ratio, chance = winner.regret_ratio, winner.probability_best
-    rival = keys.get(winner.runner_up)
-    is_tied = rival is not None and (ratio or 1.0) > TIE_RATIO and chance is not None and chance < TOLD_APART
-    return Choice(
-        runs=(keys[winner.label], *([rival] if rival is not None else [])),
-        metric=winner.objective,
-        value=Quantity(winner.value, unit),
-        ratio=ratio if rival is not None else None,
-        probability=chance,
-        tied=(rival,) if is_tied and rival is not None else (),
-    )
+    values = {keys[winner.label]: Quantity(winner.value, unit)}
+    if winner.runner_up in keys:
+        values[keys[winner.runner_up]] = Quantity(winner.value * (winner.regret_ratio or 1.0), unit)
+    chance = winner.probability_best
+    return choose(winner.objective, values, lambda *_: chance, chance=chance)
 
 
 def _choose_others(

@@ -180,7 +180,7 @@ def describe_answer(facts: Facts) -> str:
         return TOGETHER(chance=chance, saved=saved, way=WAYS[PHASES in fleet], **given)
     is_alone = len(first.runs) < 2 or first.ratio is None
     rival = "" if is_alone else name_run(facts.runs[first.runs[1]])
-    is_tied = not is_alone and (bool(first.tied) or (first.ratio or 0.0) <= TIE_RATIO)
+    is_tied = len(first.close) > 1
     if unsure := _describe_unsure(facts, first, given, rival if is_tied else None):
         return unsure
     if is_tied:

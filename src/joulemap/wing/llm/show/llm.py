@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.ask import Choice, Facts
-from joulemap.ask.decision import decide
+from joulemap.ask import Facts, find_decision
 from joulemap.physics import spell_precision
 from joulemap.show import (
     Block,
@@ -21,7 +20,6 @@ from joulemap.show import (
     head_assumed,
     lay_rows,
     mark_projected,
-    merge_alike,
     show_assumed,
     show_count,
 )
@@ -176,10 +174,10 @@ def find_leader(answer: LlmAnswer) -> tuple[ServedPhase, ServedPhase | None]:
     """
     steps = [row for row in answer.phases if row.phase == ANSWER.name]
     first = next(row for row in steps if row.place == answer.winners[0].place)
-    choices = merge_alike(answer.facts.of(Choice), answer.facts.runs)
+    decision = find_decision(answer.facts)
     rivals: tuple[str, ...] = ()
-    if choices and not answer.loads.rows:
-        taken, *beside = (answer.rows[run - 1] for run in decide(choices).runs)
+    if decision is not None and not answer.loads.rows:
+        taken, *beside = (answer.rows[run - 1] for run in decision.runs)
         first = next(row for row in steps if (row.label, row.batch) == (taken.label, taken.batch))
         rivals = tuple(row.hardware for row in beside)
     if answer.loads.rows:  # a batch of --details may have another winner than the load
