@@ -57,14 +57,14 @@ def try_cells(court: Court, rng: random.Random) -> None:
     cells = [one for one in draw_cells(rng, CHIPS) if not evaluator.falls_back(find_chip(one[0]))]
     for runtime in RUNTIMES:
         asked = [Question(model=one, runtime=runtime) for one in networks]
-        tables = [predict(one, cells, (1, 3), court.refused) for one in asked]
+        tables = [predict(one, cells, (1, 3), court) for one in asked]
         layer, *loops = [one for one in tables if one is not None]
         for loop in loops:
             _compare_loop(court, layer, loop)
         if runtime == "eager":
             counts, most = _count_kernels(loops[0]), LAUNCHES[name] * dict(sizes)["l"] + JOINS
             court.compare("launches of a cell", counts, most, (loops[0].ask((0, 0)),))
-        once = [predict(one.replace(model=_take_once(one)), cells, (1, 3), court.refused) for one in asked]
+        once = [predict(one.replace(model=_take_once(one)), cells, (1, 3), court) for one in asked]
         whole, *steps = [one for one in once if one is not None]
         for loop, step in zip(loops, steps, strict=True):
             _compare_steps(court, loop, step, whole)

@@ -56,7 +56,7 @@ def try_sets(doors: Doors, rng: random.Random) -> None:
             used = [card for card, layers in zip(cased, split[1].split("/"), strict=True) if layers != "0"]
             court.same("printed split", sorted(used), sorted(_list_cards(best["cards"] or best["label"])), asked)
         if answer is not None:
-            told = [one for one in answer["notes"] if re.search(r"has \d+ \S+ processors", one)]
+            told = re.findall(r"has \d+ \S+ processors", json.dumps(answer))
             court.same("one processor", told, [], asked)
             memory = answer["devices"][-1]["memory_bytes_per_s"] or 0.0
             court.compare("channels", memory, 2.0 * 8.0 * 5.6e9, asked)
