@@ -40,7 +40,7 @@ SHORT: Final = 8.0
 def try_batches(court: Court, rng: random.Random) -> None:
     """Compare a model on many chips at several batch sizes."""
     model = draw_model(rng)
-    for runtime in RUNTIMES:
+    for runtime in rng.sample(RUNTIMES, 2):
         batches = FEW if isinstance(model, Network) else BATCHES
         question, seen = Question(model=model, runtime=runtime), list[Evaluated]()
         with patch.object(timing, "find_broken", partial(_keep, seen)):

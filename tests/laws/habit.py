@@ -202,21 +202,20 @@ def try_links(doors: Doors, rng: random.Random) -> None:
     own = next(one for one in find_chip(chip).links if one.connects == "host")
     widest = f"pcie{own.generation}x{own.width:.0f}"
     base = ("llm", rng.choice(DECODERS[:3]), chip, "--devices", "2", "--batch", rng.choice(("1", "16")))
-    _compare_ways(doors, base, ("pcie3x4", widest, "nvlink"))
-    usual, plain = (_read_served(doors.ask(*base, *more)) for more in ((), ("--link", widest)))
+    _, plain, _ = _compare_ways(doors, base, ("pcie3x4", widest, "nvlink"))
+    usual = _read_time(doors.ask(*base))
     if usual and plain:
-        court.compare("port", 0.999 * plain[0][0], usual[0][0], (Question(words=base),))
+        court.compare("port", 0.999 * plain, usual, (Question(words=base),))
 
 
-def _compare_ways(doors: Doors, words: tuple[str, ...], ways: tuple[str, ...]) -> None:
-    """Compare one question at links, each wider than the one before it."""
+def _compare_ways(doors: Doors, words: tuple[str, ...], ways: tuple[str, ...]) -> list[float]:
+    """Compare one question at links, each wider than the one before it; return the times, 0 for a refused one."""
     asked = [(*words, "--link", way) for way in ways]
-    found = [doors.ask(*one) for one in asked]
-    for narrow, wide, *pair in zip(found, found[1:], asked, asked[1:], strict=False):
-        both = [_read_time(one) for one in (narrow, wide)]
-        if all(both):
-            is_slower = both[0] > both[1]
-            doors.court.same("asked link", is_slower, True, tuple(Question(words=one) for one in pair))
+    times = [_read_time(doors.ask(*one)) for one in asked]
+    for narrow, wide, *pair in zip(times, times[1:], asked, asked[1:], strict=False):
+        if narrow and wide:
+            doors.court.same("asked link", narrow > wide, True, tuple(Question(words=one) for one in pair))
+    return times
 
 
 def _read_time(answer: dict[str, Any] | None) -> float:

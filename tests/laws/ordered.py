@@ -98,7 +98,7 @@ def try_cliffs(court: Court, rng: random.Random) -> None:
     """Compare an operator at sizes a tenth apart: no memory is full at one size and useless at the next."""
     name = rng.choice(STREAMS)
     key, size = rng.choice([one for one in re.findall(r"(\w+)=(\d+)", name) if one[0] not in FIXED])
-    sizes = [one for one in (round(int(size) * 1.1**power) for power in range(-20, 21)) if one >= 64]
+    sizes = [one for one in (round(int(size) * 1.1**power) for power in range(-10, 11)) if one >= 64]
     cells, seconds = draw_cells(rng, CHIPS // 3), []
     question = Question(runtime=rng.choice(RUNTIMES))
     asked = [question.replace(model=name.replace(f"{key}={size}", f"{key}={one}")) for one in sizes]
