@@ -68,6 +68,7 @@ def try_decisions(doors: Doors, rng: random.Random) -> None:
     """Check the first line of compare, and that of the same question without a chip that is worse by every metric."""
     court = doors.court
     model, chips, settings = draw_question(rng, 4)
+    _check_default(doors, model)
     words = ("compare", model, ",".join(chips), *settings)
     answer = doors.ask(*words)
     if answer is None or not list_choices(answer):
@@ -82,6 +83,16 @@ def try_decisions(doors: Doors, rng: random.Random) -> None:
         told = [one and PERCENT.sub("", one["answer"].partition("; ")[0]) for one in (answer, other)]
         if other is not None and " other" not in answer["answer"] + other["answer"]:
             court.same("worse chip", told[0], told[1], _of(words, fewer))
+
+
+def _check_default(doors: Doors, model: str) -> None:
+    """Compare a network on the default chips: one of each class, of which the one to take is sold."""
+    words = ("compare", model)
+    if (answer := doors.ask(*words)) is not None:
+        classes = {find_chip(row["hardware"]).architecture for row in answer["rows"]}
+        doors.court.same("default chips", classes, {"cpu", "gpu", "tpu", "kpu"}, _of(words))
+        taken = name_taken(answer, list_choices(answer)[0])
+        doors.court.same("default chips", find_chip(taken).is_available, True, _of(words))
 
 
 def _list_ran(answer: dict[str, Any]) -> list[dict[str, Any]]:

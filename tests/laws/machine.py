@@ -7,6 +7,7 @@ import random
 import re
 from typing import Any, Final
 
+from joulemap.system.errors import ExitCode
 from joulemap.wing.here.match import GPU
 from laws.door import BRIEF, Doors
 from laws.panel import find_chip, list_chips
@@ -122,3 +123,24 @@ def try_hosts(doors: Doors, rng: random.Random) -> None:
         else:
             total = sum(one.value for one in prices if one is not None)
             doors.court.equal("price of a system", row["total_purchase_usd"], total, asked)
+
+
+IMPOSSIBLE: Final = {"clock": 14e9, "memory_capacity": 1e6, "tdp": 0.05}
+"""Number of a large chip -> a value that no such chip has, in units of the SI."""
+
+
+def try_files(doors: Doors, rng: random.Random) -> None:
+    """Check the file of a large chip with one impossible number."""
+    known = [(name, find_chip(name)) for name in list_chips()]
+    large = [name for name, one in known if one.memory_capacity.value >= GIB and one.tdp.value >= 20.0]
+    chip, path = rng.choice(large), doors.folder / "mine.toml"
+    _, text = doors.run("hardware", "template", "--like", chip)
+    for name, value in IMPOSSIBLE.items():
+        factor = value / getattr(find_chip(chip), name).value
+        form = rf"^({name} = \{{ value = )([\d.e+-]+)"
+        path.write_text(
+            re.sub(form, lambda one, times=factor: f"{one[1]}{float(one[2]) * times:.6g}", text, flags=re.M)
+        )
+        words = ("hardware", "check", str(path))
+        asked = (Question(words=(*words, chip, name)),)
+        doors.court.same("impossible hardware", doors.say(*words)[0], int(ExitCode.CATALOGUE), asked)
