@@ -138,9 +138,8 @@ def try_files(doors: Doors, rng: random.Random) -> None:
     for name, value in IMPOSSIBLE.items():
         factor = value / getattr(find_chip(chip), name).value
         form = rf"^({name} = \{{ value = )([\d.e+-]+)"
-        path.write_text(
-            re.sub(form, lambda one, times=factor: f"{one[1]}{float(one[2]) * times:.6g}", text, flags=re.M)
-        )
+        head, number = re.findall(form, text, re.MULTILINE)[0]
+        path.write_text(text.replace(f"{head}{number}", f"{head}{float(number) * factor:.6g}"))
         words = ("hardware", "check", str(path))
         asked = (Question(words=(*words, chip, name)),)
         doors.court.same("impossible hardware", doors.say(*words)[0], int(ExitCode.CATALOGUE), asked)
