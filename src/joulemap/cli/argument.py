@@ -85,8 +85,6 @@ command `explain`.
 
 
 POINTERS: Final[Mapping[str, str]] = {
-    "--list-cpus": "hardware list --architecture cpu",
-    "--list-gpus": "hardware list --architecture gpu",
     "--list-hardware": "hardware list",
     "--list-models": "model list",
     "--max-latency": "recommend",
@@ -111,6 +109,9 @@ EXAMPLE: Final = ("resnet18", "l4", "t4")
 def find_pointer(word: str) -> str:
     """Return the command that does what an option or script of another tool did; empty if none does."""
     name = word.lower()
+    listed = name.removeprefix("--list-").removesuffix("s")
+    if listed != name and _is_class(listed):
+        return f"hardware list --architecture {listed}"
     if not name.startswith("-"):
         name = f"{os.path.basename(name).removesuffix('.py').replace('-', '_')}_"
     return next((command for start, command in POINTERS.items() if name.startswith(start)), "")
