@@ -22,14 +22,13 @@ from numpy.typing import NDArray
 from joulemap.system import frozen
 from joulemap.wing.llm.serving.batch import grow, prefill
 from joulemap.wing.llm.serving.deployment import NO_DRAFT, Deployment, Draft, guess
-from joulemap.wing.llm.serving.grid import Pass
 from joulemap.wing.llm.serving.load import Limits, Load, Log, Served, Spell, Tier, Window
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.request import draw_gaps, draw_requests
 from joulemap.wing.llm.serving.reuse import ReusingServer, assign_homes, forget_prefixes, sum_hits
 from joulemap.wing.llm.serving.station import Server, Station, find_fitting, find_reach, run
 from joulemap.wing.llm.serving.summary import sum_within, summarize, tabulate_spells
-from joulemap.wing.llm.serving.surface import KNOTS, Passes, Surface, Table, tabulate, tabulate_steady
+from joulemap.wing.llm.serving.surface import KNOTS, PassCost, Passes, Surface, Table, tabulate, tabulate_steady
 from joulemap.wing.llm.serving.warm_up import Pool, add_warm_up
 
 MOST_TOKENS: Final = 10**12
@@ -47,7 +46,7 @@ def serve(
     return simulate(table, load, limits, seed)
 
 
-def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served:
+def simulate(surface: PassCost, load: Load, limits: Limits, seed: int = 0) -> Served:
     """Simulate a load on one server; the result is the same for the same seed.
 
     A request that exceeds the KV cache or the context is refused and counted; UnsupportedError if all are.
