@@ -335,8 +335,7 @@ def test_two_pools_hand_the_cache_over() -> None:
     served, _ = simulate_pools(
         pools(PLAIN, ROOMY),
         Load(requests=1, prompt_tokens=1000, output_tokens=11),
-        handover_s=0.010,
-        handover_token_s=1e-5,
+        handover_token_s=2e-5,
     )
     assert served.first_token.p50 == near(0.110)
     assert served.latency.p50 == near(0.110 + 0.020 + 0.100)

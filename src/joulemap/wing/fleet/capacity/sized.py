@@ -17,7 +17,6 @@ from joulemap.plan import Selection, Source, plan_selected, select_hardware
 from joulemap.plan.workload import choose_batches
 from joulemap.store import fetch
 from joulemap.system import UsageError, frozen
-from joulemap.wing.fleet.capacity.pair import pair_servers
 from joulemap.wing.fleet.capacity.rank import Terms
 from joulemap.wing.fleet.capacity.row import FleetRow, Sizing
 from joulemap.wing.fleet.demand import Demand
@@ -117,8 +116,8 @@ def size_deployments(
     usage: Usage,
 ) -> SizedFleets:
     """Return how many servers of each chip meet the targets of a language model."""
-    from joulemap.wing.fleet.capacity.division import open_servers
-    from joulemap.wing.fleet.capacity.served import size_servers
+    from joulemap.wing.fleet.capacity.pair import pair_servers
+    from joulemap.wing.fleet.capacity.served import open_servers, size_servers
 
     if demand.beside:
         raise UsageError("a fleet serves a language model alone: --beside is for other kinds of models")
@@ -147,14 +146,13 @@ def size_deployments(
         scope = attrs.evolve(scope, unstored=tuple(unstored))
     stations = {row.run_id: row for row in stored.stations}
     source.talk("counting devices (3 of 3) …")
-    servers = [(one.server, one.case, stations[run_id]) for one, run_id in zip(opened, decode, strict=True)]
-    sized = size_servers(servers, report)
+    sized = size_servers([(one, stations[run_id]) for one, run_id in zip(opened, decode, strict=True)], report)
     if len(choices) > 1:
         stored_so = whole if question.is_published else None
         narrow = [None if one.plan is stored_so else one.case.quality for one in opened]
         rows = (attrs.evolve(one.row, quality=loss) for one, loss in zip(sized, narrow, strict=True))
         sized = [attrs.evolve(one, row=row) for one, row in zip(sized, rows, strict=True)]
-    both = [(one.server, row) for one, row in zip(opened, sized, strict=True) if not isinstance(one.server, str)]
+    both = [(one.server, row) for one, row in zip(opened, sized, strict=True) if not one.refusal]
     return SizedFleets(
         scope=scope,
         stored=stored,
