@@ -10,7 +10,7 @@ from joulemap.wing.llm.capacity.case import OK as OK, Case as Case, refuse as re
 from joulemap.wing.llm.capacity.load import run_pools as run_pools
 from joulemap.wing.llm.capacity.model import ServedModel as ServedModel
 from joulemap.wing.llm.capacity.offload import divide_between as divide_between
-from joulemap.wing.llm.capacity.question import SERVING as SERVING, Question as Question, find_served as find_served
+from joulemap.wing.llm.capacity.question import Question as Question, find_served as find_served
 from joulemap.wing.llm.capacity.row import opening_passes as opening_passes, serve as serve
 from joulemap.wing.llm.capacity.search import (
     Server as Server,
@@ -51,7 +51,7 @@ from joulemap.wing.llm.serving.offload import Way as Way
 from joulemap.wing.llm.serving.predict import find_deployment as find_deployment
 from joulemap.wing.llm.serving.serve import Throughput as Throughput, Work as Work
 from joulemap.wing.llm.serving.surface import Passes as Passes
-from joulemap.wing.llm.setting import Serving as Serving
+from joulemap.wing.llm.setting import SERVING as SERVING, Serving as Serving
 from joulemap.wing.llm.show.serving import describe_served as describe_served
 from joulemap.wing.llm.source import open_boxes as open_boxes, read_decoder as read_decoder
 from joulemap.wing.llm.stack import find_engine as find_engine, find_stack as find_stack, stack_names as stack_names

@@ -11,21 +11,34 @@ import gc
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
-from joulemap.system import UnsupportedError, define
+from joulemap.ask import Refusal, Scope
+from joulemap.domain import DEPLOYED, Settings, Usage
+from joulemap.plan import Plan, Source
+from joulemap.system import UnsupportedError, UsageError, define
 from joulemap.wing.fleet.capacity.cost import HALF_MORE, complete_fleet, make_late
+from joulemap.wing.fleet.capacity.pair import pair_servers
 from joulemap.wing.fleet.capacity.row import LOADS, NEAR, DeviceLoad, Sizing
+from joulemap.wing.fleet.capacity.sized import SizedFleets, read_stored
 from joulemap.wing.fleet.demand import MOST_CARRIED, Demand, Level
 from joulemap.wing.fleet.generated.row import QueueRow, Station
 from joulemap.wing.fleet.show.word import SLOW
-from joulemap.wing.llm.serve import OK, Case, Question, Server, keep_better
-
-if TYPE_CHECKING:
-    from joulemap.plan import Plan
-    from joulemap.wing.llm.serve import Served
+from joulemap.wing.llm.serve import (
+    OK,
+    OTHER_INTERVALS,
+    Case,
+    Question,
+    Served,
+    ServedModel,
+    Server,
+    Serving,
+    keep_better,
+    opening_passes,
+    refuse,
+)
 
 LEAST: Final = 1e-4
 """Share of the estimated rate of a server below which no rate is tried: it cannot serve if it misses its targets there.
@@ -153,6 +166,60 @@ class _Search:
             return None
         self.opened.append(self.waiting.pop(0))
         return self.opened[-1]
+
+
+def size_deployments(
+    source: Source,
+    model: str,
+    settings: Settings,
+    demand: Demand,
+    serving: Serving,
+    usage: Usage,
+) -> SizedFleets:
+    """Return how many servers of each chip meet the targets of a language model."""
+    if demand.beside:
+        raise UsageError("a fleet serves a language model alone: --beside is for other kinds of models")
+    published = settings.precision == DEPLOYED.precision
+    settings = attrs.evolve(settings, batch=(1,), precision=() if published else settings.precision)
+    choices = ServedModel(name=model, settings=settings, serving=serving).list_choices(source)
+    question, whole, every = choices[0]
+    report = source.progress or (lambda _done, _total: None)
+    source.talk("simulating servers (1 of 3) …")
+    opened = open_servers(choices, demand, report)
+    if not opened:
+        raise refuse(every)
+    source.talk("evaluating the chosen servers (2 of 3) …")
+    groups = [(one.case.question, one.plan, [one.case]) for one in opened]
+    with opening_passes(source, groups) as (connection, (_, decode)):
+        scope, engine = Scope.of_plan(whole, connection, decode), question.stack.name
+        stored = read_stored(scope, settings, usage, metric=demand.deciding, engine=engine, but=OTHER_INTERVALS)
+        scope.read()
+    served = {one.case.hardware for one in opened}
+    lost = {case.hardware: case.refusal for case in every if case.hardware not in served}
+    if settings.hardware:
+        unstored = (
+            Refusal(runs=(-number,), reason=reason, hardware=(chip,))
+            for number, (chip, reason) in enumerate(lost.items(), 1)
+        )
+        scope = attrs.evolve(scope, unstored=tuple(unstored))
+    stations = {row.run_id: row for row in stored.stations}
+    source.talk("counting devices (3 of 3) …")
+    sized = size_servers([(one, stations[run_id]) for one, run_id in zip(opened, decode, strict=True)], report)
+    if len(choices) > 1:
+        stored_so = whole if question.is_published else None
+        narrow = [None if one.plan is stored_so else one.case.quality for one in opened]
+        rows = (attrs.evolve(one.row, quality=loss) for one, loss in zip(sized, narrow, strict=True))
+        sized = [attrs.evolve(one, row=row) for one, row in zip(sized, rows, strict=True)]
+    both = [(one.server, row) for one, row in zip(opened, sized, strict=True) if not one.refusal]
+    return SizedFleets(
+        scope=scope,
+        stored=stored,
+        shares={question.decoder.name: 1.0},
+        sized=sized,
+        pair=partial(pair_servers, question, both),
+        engine=f"{question.stack.label} {question.stack.date}",
+        serving=serving,
+    )
 
 
 def open_servers(
