@@ -260,6 +260,13 @@ def test_a_table_reads_what_a_surface_says() -> None:
         Passes.of([1.0, 33.0, 0.0, 40.0], context=[100.0, 3000.0, 0.0, 500.0], chunk=[0.0, 0.0, 512.0, 512.0])
     )
     assert seconds == pytest.approx(wanted.seconds, rel=0.03)
+    sizes = (33.0, 3000.0, 300.0, -60.0)
+    assert table.find_mixed(*sizes) == pytest.approx([float(one) for one in table.step(*sizes)], rel=1e-12)
+    step_s, step_j, longer, dearer, end = table.find_step(33.0, 3000.0)
+    assert (step_s, step_j) == pytest.approx((seconds[1], joules[1]), rel=1e-12)
+    assert table.find_step(33.0, end)[:2] == pytest.approx(
+        (step_s + longer * (end - 3000.0), step_j + dearer * (end - 3000.0)), rel=1e-12
+    )
     assert joules == pytest.approx(500.0 * seconds, rel=1e-9)
 
 

@@ -35,10 +35,10 @@ from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.wing.fleet.capacity.mixture import SAVED, mix
 from joulemap.wing.fleet.capacity.rank import OBJECTIVES, Terms, list_queues
 from joulemap.wing.fleet.capacity.row import LATE, OK, WATCHED, FleetRow, first_of_each
-from joulemap.wing.fleet.capacity.sized import SizedFleets, size_deployments, size_devices
+from joulemap.wing.fleet.capacity.sized import SizedFleets, size_devices
 from joulemap.wing.fleet.demand import Demand, Level
 from joulemap.wing.fleet.generated.row import FleetWinner, LevelRow, MixedRow, PairRow, QueueRow
-from joulemap.wing.llm.serve import SERVING, ServedRun, Serving, check_served
+from joulemap.wing.llm.serve import SERVING, Serving
 
 LEAST_ENERGY: Final = "least_energy"
 """Metric of the choice of the fleet with the least energy, if the objective chooses another one."""
@@ -117,6 +117,8 @@ class FleetAnswer(RunAnswer):
         """
         best = [row for row in first_of_each(self.ok) if row.batch is not None]
         if self.serving is not None:
+            from joulemap.wing.llm.serve import ServedRun, check_served
+
             served = (
                 ServedRun(row.label, row.hardware, row.precision, row.batch, row.server_device_count, rate)
                 for row in best
@@ -180,6 +182,8 @@ def fleet(
     demand = _resolve(demand)
     usage.check_ranked(demand.objective)
     if demand.is_of_tokens:
+        from joulemap.wing.fleet.capacity.served import size_deployments
+
         fleets = size_deployments(source, model, settings, demand, serving, usage)
     elif demand.p99_s is None:
         raise UsageError("name a latency target: --p99 15ms; for a language model --first-token and --between-tokens")

@@ -37,7 +37,6 @@ from joulemap.wing.fleet.capacity.rank import OBJECTIVES
 from joulemap.wing.fleet.capacity.row import LATE, LIKELY as LIKELY_ENOUGH, NEAR, OK, WATCHED, FleetRow, first_of_each
 from joulemap.wing.fleet.demand import MOST_CARRIED, Objective
 from joulemap.wing.fleet.generated.row import LevelRow, QueueRow
-from joulemap.wing.llm.serve import describe_served
 
 OWNED: Final = (Column(name="hardware", type="VARCHAR", meaning="chip of the fleet"),)
 """Columns that the rows of some figures have in addition to their own."""
@@ -288,6 +287,11 @@ def _show(value: Quantity) -> str:
 
 def title_fleets(answer: FleetAnswer) -> Title:
     """Return the models, the demand and its targets as a title."""
+    served = ""
+    if answer.serving is not None:
+        from joulemap.wing.llm.serve import describe_served
+
+        served = describe_served(answer.serving)
     models = [
         name if len(answer.shares) == 1 else MODEL(name=name, share=share) for name, share in answer.shares.items()
     ]
@@ -302,7 +306,7 @@ def title_fleets(answer: FleetAnswer) -> Title:
             "precisions": answer.scope.labels,
             "runtimes": () if answer.engine else answer.scope.runtimes,
             "engine": answer.engine,
-            "served": "" if answer.serving is None else describe_served(answer.serving),
+            "served": served,
         },
     )
     return Title(form=TITLE, values={"models": models}, about=about)

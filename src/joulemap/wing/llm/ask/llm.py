@@ -19,7 +19,7 @@ from joulemap.wing.llm.ask.served import ServedRun, check_served
 from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED, Case, describe_cache, refuse
 from joulemap.wing.llm.capacity.load import serve_load, serve_pools
 from joulemap.wing.llm.capacity.model import ServedModel
-from joulemap.wing.llm.capacity.question import SERVING, Question, find_served
+from joulemap.wing.llm.capacity.question import Question, find_served
 from joulemap.wing.llm.capacity.row import (
     PASS_TOO_LARGE,
     Stored,
@@ -34,7 +34,7 @@ from joulemap.wing.llm.decoder.pass_name import find_alias
 from joulemap.wing.llm.generated.row import LoadRow, PoolRow, ServedPhase, ServedRow, ServedWinner
 from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.serving.batch import BatchCost
-from joulemap.wing.llm.setting import Serving
+from joulemap.wing.llm.setting import SERVING, Serving
 from joulemap.wing.llm.stack import describe_engine
 
 NO_FACTS: Final = Facts(asked=(), runs={}, facts=())

@@ -19,7 +19,7 @@ from joulemap.wing.llm.ask.served import OTHER_INTERVALS, ServedRun, check_serve
 from joulemap.wing.llm.ask.target import DEAR, LIKELY, choose_row, find_facts
 from joulemap.wing.llm.capacity.case import Case, describe_cache
 from joulemap.wing.llm.capacity.model import ServedModel
-from joulemap.wing.llm.capacity.question import SERVING, Question
+from joulemap.wing.llm.capacity.question import Question
 from joulemap.wing.llm.capacity.row import opening_passes, read_stored, serve
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.users import (
@@ -37,7 +37,7 @@ from joulemap.wing.llm.decoder.pass_name import find_alias
 from joulemap.wing.llm.generated.row import ServedPhase, UserRow
 from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.serving.batch import BatchCost
-from joulemap.wing.llm.setting import Serving
+from joulemap.wing.llm.setting import SERVING, Serving
 from joulemap.wing.llm.stack import describe_engine
 
 COLLECTED: Final = 20
