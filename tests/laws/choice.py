@@ -249,7 +249,7 @@ def try_limits(doors: Doors, rng: random.Random) -> None:
     found = [one and [(row["hardware"], row["status"], row["objective_value"]) for row in one["rows"]] for one in pair]
     court.same("scenario is its limits", found[0], found[1], _of(*asked))
     chips = [one for one in draw_chips(rng, 30) if find_chip(one).is_available][:3]
-    prices = ("--price-per-hour", ",".join(f"{one}={rng.choice((0.1, 1, 4))}USD/h" for one in chips))
+    prices = ("--site", "price-per-hour=" + ",".join(f"{one}={rng.choice((0.1, 1, 4))}USD/h" for one in chips))
     costs = [(*words, ",".join(chips), *prices) for words in (("cost", model), ("recommend", model))]
     one, other = doors.ask(*costs[0]), doors.ask(*costs[1], "--objective", "cost")
     if one is not None and other is not None and other["best"] is not None:

@@ -175,9 +175,17 @@ def try_ports(doors: Doors, rng: random.Random) -> None:
     hosts = [name for name in list_chips() if find_chip(name).architecture == "cpu"]
     bare = [name for name in hosts if not fits_ports(find_chip(guest).needs_host, find_chip(name).ports)]
     host = rng.choice(rng.choice((hosts, [name for name in bare if find_chip(name).ports] or hosts)))
-    words = ("compare", model, guest, "--precision", "fp16" if guest == "intel_ncs2" else "int8", "--host", host)
-    found = [doors.ask(*words), doors.ask(*words, "--link", links)]
-    asked = (Question(words=words), Question(words=(*words, "--link", links)))
+    words = (
+        "compare",
+        model,
+        guest,
+        "--precision",
+        "fp16" if guest == "intel_ncs2" else "int8",
+        "--site",
+        f"host={host}",
+    )
+    found = [doors.ask(*words), doors.ask(*words, "--site", f"link={links}")]
+    asked = (Question(words=words), Question(words=(*words, "--site", f"link={links}")))
     is_joined = fits_ports(find_chip(guest).needs_host, find_chip(host).ports)
     if find_chip(host).ports or find_chip(host).tdp.value < MICROCONTROLLER_W:
         court.same("slot of both ends", all(one is not None for one in found), is_joined, asked)
@@ -190,23 +198,23 @@ def try_links(doors: Doors, rng: random.Random) -> None:
     """Compare boards at links of several widths, and a fabric whose weights cross its link."""
     court = doors.court
     words = ("compare", rng.choice(("resnet50", "swin_t")), rng.choice(("hailo_8", "hailo_8l")), "--precision", "int8")
-    asked = [(*words, "--host", "ryzen_9_5950x", "--link", way) for way in ("pcie1x1", "pcie3x2")]
+    asked = [(*words, "--site", "host=ryzen_9_5950x", "--site", f"link={way}") for way in ("pcie1x1", "pcie3x2")]
     narrow, wide = (doors.ask(*one) for one in asked)
     if narrow and wide:
         both = narrow["rows"][0]["latency_s"], wide["rows"][0]["latency_s"]
         court.same("weights cross a link", both[0] > both[1], True, tuple(Question(words=one) for one in asked))
     chip, devices = rng.choice(("rtx_3090", "a40", "l4")), rng.choice(("2", "4"))
-    base = ("llm", rng.choice(DECODERS[:3]), chip, "--devices", devices, "--batch", "1,16", "--link")
+    base = ("llm", rng.choice(DECODERS[:3]), chip, "--devices", devices, "--batch", "1,16")
     ways = ("pcie3x4", "pcie4x16", *(("nvlink",) if devices == "2" and chip != "l4" else ()))
-    rows = [_read_served(doors.ask(*base, way)) for way in ways]
-    usual = _read_served(doors.ask(*base[:-1]))
+    rows = [_read_served(doors.ask(*base, "--site", f"link={way}")) for way in ways]
+    usual = _read_served(doors.ask(*base))
     if rows[1] and usual:  # nobody asked for a bridge
         widest, own = ([one for one, _ in each] for each in (rows[1], usual))
-        court.compare("port", [0.999 * one for one in widest], own, (Question(words=base[:-1]),))
+        court.compare("port", [0.999 * one for one in widest], own, (Question(words=base),))
     for slow, fast, way in zip(rows, rows[1:], ways[1:], strict=False):
         if slow and fast:
             first, second = ([one for one, _ in each] for each in (fast, slow))
-            court.compare("port", first, second, (Question(words=(*base, way)),))
+            court.compare("port", first, second, (Question(words=(*base, "--site", f"link={way}")),))
 
 
 def try_adapters(doors: Doors, rng: random.Random) -> None:

@@ -34,12 +34,10 @@ from laws.panel import OPERATORS, draw_chips
 VALUES: Final[Mapping[str, list[str]]] = tomllib.loads(Path(__file__).with_name("options.toml").read_text())
 
 HIDDEN: Final = frozenset(
-    {"--db", "--wait", "--format", "--output-file", "--quiet", "--verbose", "--help", "--help-all", "--hardware"}
-    | {"--model", "--limit", "--jobs", "--timeout", "--max-rows", "--raw", "--force", "--envelope", "--trust"}
+    {"--db", "--format", "--output-file", "--quiet", "--verbose", "--help", "--help-all", "--hardware"}
+    | {"--model", "--limit", "--jobs", "--timeout", "--max-rows", "--force", "--trust"}
     | {
         "--chip-link",
-        "--retrace",
-        "--build-memory",
         "--plot",
         "--show-sql",
         "--random",
@@ -204,11 +202,12 @@ def _compare_tool(court: Court, line: Line) -> None:
             )
 
 
-EDGES: Final[Mapping[str, str]] = {
-    "--grid-gco2-per-kwh": "0", "--variation": "1e-300", "--host-share": "0", "--pue": "1", "--electricity": "0USD/kWh",
-    "--prefix-hit": "0", "--lifetime": "0.001",
-}  # fmt: skip
-"""Option -> the least value that it takes."""
+EDGES: Final[Mapping[str, tuple[str, ...]]] = {
+    "--site": ("grid-gco2-per-kwh=0", "host-share=0", "pue=1", "electricity=0USD/kWh", "lifetime=0.001"),
+    "--variation": ("1e-300",),
+    "--prefix-hit": ("0",),
+}
+"""Option -> the least values that it takes."""
 
 RANKED: Final = ("--objective", "--metric", "--x")
 """Options that name what ranks."""
@@ -220,7 +219,7 @@ def try_edges(doors: Doors, rng: random.Random) -> None:
     command = rng.choice([one for one, names in least.items() if names])
     form, known = FORMS[command], list_options(command)
     chips = rng.sample(SERVERS, max(form.least, 1))
-    edges = [f"{name}={EDGES[name]}" for name in sorted(least[command]) if rng.random() < 0.8]
+    edges = [f"{name}={one}" for name in sorted(least[command]) for one in EDGES[name] if rng.random() < 0.8]
     words = (command, rng.choice(form.models), *chips, *form.given)
     ranked = [name for name in RANKED if name in known and getattr(known[name].type, "choices", None)]
     metrics = [f"{name}={one}" for name in ranked for one in known[name].type.choices]

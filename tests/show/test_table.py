@@ -38,7 +38,7 @@ COMMANDS = [
     "compare resnet18 l4 t4 --level subgraph --limit 3",
     "recommend mobilenet_v2 l4 t4 orin_nano --max-latency 20ms --precision fp16,int8 --limit 2",
     "pareto resnet18 l4 t4 orin_nano --precision fp16,int8 --limit 3",
-    "cost resnet18 l4 t4 --precision fp16,int8 --pay both --limit 1",
+    "cost resnet18 l4 t4 --precision fp16,int8 --site pay=both --limit 1",
     "sweep resnet18 l4 t4 --batch 1,8,64 --precision fp16,int8 --limit 2",
     "sweep resnet18 l4 t4 --batch 1,8 --precision fp16,int8 --level batch --limit 5",
     "fleet resnet50 l4 t4 --rate 1000/s --p99 50ms --precision fp16,int8 --limit 1",

@@ -34,6 +34,7 @@ from joulemap.cli.interrupt import end, is_asked
 from joulemap.cli.overview import drop_head, find_commands, list_commands
 from joulemap.cli.usage import ALL, Help, find_width, print_help, show_help
 from joulemap.cli.voice import Quiet, Verbose, end_progress, print_text, set_encodings, voice, write_message
+from joulemap.system.config import HABIT, list_defaults, name_variable
 from joulemap.system.errors import (
     DatabaseError,
     ExitCode,
@@ -165,7 +166,9 @@ def run(arguments: Sequence[str]) -> int:
         _check_filled(arguments)
         arguments = drop_head(part_statement(arguments))
         typed = _read_typed() if COMPLETE in os.environ else arguments
-        result = build(typed)(join_values(arguments), prog_name="joulemap", standalone_mode=False)
+        result = build(typed)(
+            join_values(arguments), prog_name="joulemap", standalone_mode=False, default_map=_find_defaults(typed)
+        )
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(ExitCode.OK)
     except SeveralChipsError as error:
@@ -183,6 +186,8 @@ def run(arguments: Sequence[str]) -> int:
         if describe is not None:
             path = getattr(getattr(error, "ctx", None), "command_path", "joulemap")
             unknown = getattr(error, "option_name", "") or _find_command(arguments)
+            if moved := _find_moved(unknown, arguments):
+                return _report(moved, ExitCode.USAGE)
             if pointer := _find_pointer(unknown, arguments):
                 return _report(f"no {unknown} here: run `{pointer}`", ExitCode.USAGE)
             return _report(f"{describe().rstrip('.')} (see `{path} --help`)", ExitCode.USAGE)
@@ -200,6 +205,31 @@ def run(arguments: Sequence[str]) -> int:
         message = f"internal error: {type(error).__name__}: {error}; set JOULEMAP_DEBUG=1 for the traceback"
         return _report(message, ExitCode.INTERNAL)
     return result if isinstance(result, int) else int(ExitCode.OK)
+
+
+def _find_moved(option: str, arguments: Sequence[str]) -> str:
+    """Return where a value of the site or a habit is stated that was given as an option; empty for another option."""
+    from joulemap.ask.site import KNOWN
+
+    name = option.removeprefix("--")
+    one = {**KNOWN, **HABIT}.get(name)
+    if one is None or option == name:
+        return ""
+    following = iter([*arguments, ""])
+    given = next((word for word in following if word.partition("=")[0] == option), "")
+    value = given.partition("=")[2] or (one.example if one.usual is False else next(following))
+    if name in HABIT:
+        return f"no {option} here: set {name_variable(name)}={value}, or {name} below [habits] in joulemap.toml"
+    table = f"[site.{name}]" if one.is_table else f"{name} below [site]"
+    return f"no {option} here: write --site {name}={value}, or {table} in joulemap.toml"
+
+
+def _find_defaults(words: Sequence[str]) -> dict[str, Any]:
+    """Return the defaults that habits state, for the command that a line names and the commands of a group."""
+    defaults = list_defaults()
+    name = _find_command(words)
+    subcommand = _find_command(list(words)[list(words).index(name) + 1 :]) if name else ""
+    return {name.lower(): {**defaults, subcommand.lower(): defaults}} if defaults else {}
 
 
 def _find_command(words: Sequence[str]) -> str:

@@ -79,7 +79,7 @@ def _list_options(record: Any) -> list[Any]:
 
 def name_option(field: Any) -> str:
     """Return the name of a field's option on the command line."""
-    _, names, _ = field.metadata[OPTION]
+    _, names, _ = field.metadata.get(OPTION, (None, (), None))
     return str(names[0]) if names else f"--{field.name.replace('_', '-')}"
 
 

@@ -19,9 +19,9 @@ from joulemap.cli.complete import begin
 from joulemap.cli.interrupt import raise_if_interrupted
 from joulemap.cli.panel import OUTPUT, HelpPosition
 from joulemap.cli.voice import end_progress, move_progress, voice, write_message, writing_answer
-from joulemap.domain.settings import DEFAULT_DATABASE, WAIT_S
 from joulemap.show.present.format import SCHEMA_VERSION, TABLE, list_formats, write
 from joulemap.show.present.text import make_visible
+from joulemap.system.config import DEFAULT_DATABASE, habit
 from joulemap.system.errors import UsageError
 from joulemap.system.file import COMPANIONS, check_output, is_stream, write_file, write_pieces
 from joulemap.system.name import fold_into
@@ -66,13 +66,6 @@ class DatabaseOptions:
 
     panel: ClassVar[str] = OUTPUT
     db: Path = advanced(Path(DEFAULT_DATABASE), "Results database.", envvar="JOULEMAP_DB", shown=DEFAULT_DATABASE)
-    wait: float = advanced(
-        WAIT_S,
-        "Seconds to wait while another process writes to the database.",
-        envvar="JOULEMAP_WAIT",
-        min=0.0,
-        metavar="SECONDS",
-    )
 
     def guarded(self, output: Path | None) -> tuple[Path, ...]:
         """Return the files that an output must not replace: the database, its companion files, and all inputs."""
@@ -88,7 +81,7 @@ class DatabaseOptions:
         from joulemap.workspace import Workspace
 
         opened.append(self.db)
-        patience = Patience(limit_s=self.wait, tell=_inform)
+        patience = Patience(limit_s=habit("wait"), tell=_inform)
         return Workspace(self.db, talk=voice.talk, progress=_move, patience=patience)
 
 
@@ -158,11 +151,6 @@ class OutputOptions(DatabaseOptions):
     )
     output: Path | None = option(None, OUTPUT_HELP, "--output", "-o")
     force: Force = False
-    raw: bool = advanced(False, "Write csv without escaping spreadsheet formulas such as =1+1.")
-    envelope: bool = advanced(
-        False,
-        "Write a json answer of only one table as an object with schema_version, command, program and rows.",
-    )
     wide: bool = advanced(False, "Show every column, even beyond the terminal's width.")
     notes: bool = advanced(False, "Show definitions, assumptions and omissions too.")
     details: bool = option(False, "Show every table of the answer, with all rows.")
@@ -201,7 +189,7 @@ class OutputOptions(DatabaseOptions):
 
     def repeat_database(self) -> tuple[str, ...]:
         """Return the words for the option `--db`; none for the database that a command without them opens."""
-        usual = os.environ.get("JOULEMAP_DB") or DEFAULT_DATABASE
+        usual = habit("db")
         return () if self.db == Path(usual) else ("--db", str(self.db))
 
     def write(self, document: Document, checked: CheckedAnswer | None = None) -> None:
@@ -227,12 +215,12 @@ class OutputOptions(DatabaseOptions):
         else:
             form = self.written_form
             if form == "json":
-                document = _put_head(document, is_wrapped=self.envelope)
+                document = _put_head(document, is_wrapped=habit("envelope"))
             text = write(
                 document.on_screen(notes=self.notes, details=self.details) if form == TABLE else document,
                 form,
                 self.width,
-                is_raw=self.raw,
+                is_raw=habit("raw"),
                 height=self.height,
                 has_colour=self.has_colour,
                 is_whole=True,

@@ -56,6 +56,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "measure": Command("joulemap.cli.measure", "machine"),
     "calibrate": Command("joulemap.cli.calibrate", "machine"),
     "completion": Command("joulemap.cli.completion", "machine", is_advanced=True),
+    "site": Command("joulemap.cli.site", "data", is_advanced=True),
     "hardware": Command("joulemap.cli.hardware", "data"),
     "model": Command("joulemap.cli.model", "data"),
     "sql": Command("joulemap.cli.sql", "data"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import NamedHardwareOptions
-from joulemap.cli.option.limit import UsageOptions
 from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Limit, Model, RunOptions
 from joulemap.cli.output import OutputOptions
@@ -19,7 +18,6 @@ def sensitivity(
     limit: Limit = 6,
     hardware: NamedHardwareOptions,
     run: RunOptions,
-    usage: UsageOptions,
     plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
@@ -33,7 +31,5 @@ def sensitivity(
     joulemap sensitivity vit_b_16 h100_sxm5 tpu_v4 --precision bf16 --metric latency
     joulemap sensitivity resnet50 l4 --precision int8 --metric cost --format csv
     """
-    answer = output.workspace().sensitivity(
-        model, run.settings(**hardware.keywords()), metric=metric, usage=usage.read()
-    )
+    answer = output.workspace().sensitivity(model, run.settings(**hardware.keywords()), metric=metric)
     output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit))

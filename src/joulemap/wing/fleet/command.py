@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from joulemap.cli import LIMIT_HELP, OUTPUT, Check, Model, PageOptions, UsageOptions
+from joulemap.cli import LIMIT_HELP, OUTPUT, Check, Model, PageOptions
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.run import DeployedRunOptions
@@ -30,7 +30,6 @@ def fleet(
     hardware: CandidateHardwareOptions,
     serving: ServerOptions,
     run: FleetRunOptions,
-    usage: UsageOptions,
     page: PageOptions,
     output: ServedOutputOptions,
 ) -> None:
@@ -54,7 +53,6 @@ def fleet(
         run.settings(**hardware.keywords()),
         demand=asked,
         serving=serving.read(),
-        usage=usage.read(),
     )
     document = answer.document(limit=limit, repeated=(*serving.repeat(), *output.repeat(run)))
     page.write(document, answer, output, checked=answer if check else None)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli import LIMIT_HELP, OUTPUT, Check, PlotOptions, UsageOptions, offer
+from joulemap.cli import LIMIT_HELP, OUTPUT, Check, PlotOptions, offer
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import ServedHardwareOptions
 from joulemap.system import ExitCode, UsageError
@@ -29,7 +29,6 @@ def llm(
     hardware: ServedHardwareOptions,
     serving: ServingOptions,
     run: ServedRunOptions,
-    usage: UsageOptions,
     plot: PlotOptions,
     output: ServedOutputOptions,
 ) -> None:
@@ -63,9 +62,7 @@ def llm(
     if target is not None:
         if run.batch != BATCHES:
             raise UsageError("--batch: with --users, it follows from the users of a server; leave it out")
-        served = output.workspace().serve_users(
-            model, settings, target=target, serving=serving.read(), usage=usage.read()
-        )
+        served = output.workspace().serve_users(model, settings, target=target, serving=serving.read())
         output.write(served.document(limit=limit, repeated=output.repeat(run)), served if check else None)
         if not served.is_met:
             raise typer.Exit(ExitCode.UNSUPPORTED)
@@ -74,7 +71,6 @@ def llm(
         model,
         settings,
         serving=serving.read(),
-        usage=usage.read(),
     )
     document = plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer)
     output.write(document, answer if check else None)

@@ -11,7 +11,7 @@ import attrs
 from joulemap.ask import Finding, Refusal, Scope, list_findings, read_usage
 from joulemap.ask.scope import opening_scope
 from joulemap.catalog import load_models
-from joulemap.domain import DEFAULT_MODE, DEPLOYED, Settings, Table, Usage, find_model_name
+from joulemap.domain import DEFAULT_MODE, DEPLOYED, Settings, Table, find_model_name
 from joulemap.generated.cost import AssumedNumber
 from joulemap.plan import Selection, Source, plan_selected, select_hardware
 from joulemap.plan.workload import choose_batches
@@ -51,7 +51,7 @@ class SizedFleets:
     serving: Serving | None = None
 
 
-def size_devices(source: Source, model: str, settings: Settings, demand: Demand, usage: Usage) -> SizedFleets:
+def size_devices(source: Source, model: str, settings: Settings, demand: Demand) -> SizedFleets:
     """Return how many devices of each chip, which serve requests in batches, meet the target."""
     from joulemap.wing.fleet.capacity.station import size_stations
 
@@ -59,7 +59,7 @@ def size_devices(source: Source, model: str, settings: Settings, demand: Demand,
     settings = attrs.evolve(settings, batch=choose_batches(tuple(shares), settings, BATCHES))
     plan = plan_selected(tuple(shares), settings, _fill_boxes(select_hardware(settings, "catalogue")))
     with opening_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:
-        stored = _read(scope, settings, usage, metric=demand.deciding)
+        stored = _read(scope, settings, metric=demand.deciding)
     scope.check_evaluated()
     return SizedFleets(
         scope=scope, stored=stored, shares=shares, sized=size_stations(stored.stations.rows, shares, demand)
@@ -92,14 +92,13 @@ def _fill_boxes(selection: Selection) -> Selection:
 def _read(
     scope: Scope,
     settings: Settings,
-    usage: Usage,
     *,
     metric: str,
     engine: str = "",
     but: Collection[str] = (),
 ) -> StoredRuns:
     """Return what fleets need of stored runs; `but` are rules that do not apply."""
-    used, pay = read_usage(usage, settings)
+    used, pay = read_usage(settings)
     rest = {name: value for name, value in used.items() if name != "utilization"}
     return StoredRuns(
         findings=list_findings(scope, metric=metric, but=but),
@@ -114,7 +113,6 @@ def size_deployments(
     settings: Settings,
     demand: Demand,
     serving: Serving,
-    usage: Usage,
 ) -> SizedFleets:
     """Return how many servers of each chip meet the targets of a language model."""
     from joulemap.wing.fleet.capacity.division import open_servers
@@ -135,7 +133,7 @@ def size_deployments(
     groups = [(one.case.question, one.plan, [one.case]) for one in opened]
     with opening_passes(source, groups) as (connection, (_, decode)):
         scope, engine = Scope.of_plan(whole, connection, decode), question.stack.name
-        stored = _read(scope, settings, usage, metric=demand.deciding, engine=engine, but=OTHER_INTERVALS)
+        stored = _read(scope, settings, metric=demand.deciding, engine=engine, but=OTHER_INTERVALS)
         scope.read()
     served = {one.case.hardware for one in opened}
     lost = {case.hardware: case.refusal for case in every if case.hardware not in served}

@@ -91,9 +91,9 @@ EQUAL_DIVISION: Final = Template("servers of {devices:n device} do equally well"
 OWNED_ELSEWHERE: Final = Template("{names:and} (owned, but not among the compared hardware)")
 UNPRICED: Final = Template("{names:few} from the ranking by cost, without a known {price}{other}")
 PRICES: Final[Mapping[str, str]] = {"rented": "rent", "bought": "purchase price", "both": "price"}
-PAY_BOTH: Final = " (--pay both takes rent or purchase price)"
+PAY_BOTH: Final = " (--site pay=both takes rent or purchase price)"
 PRICED: Final = Template("{name} at {price}")
-OTHER_SELLER: Final = Template("{names:few} with prices of another kind of seller (--seller)")
+OTHER_SELLER: Final = Template("{names:few} with prices of another kind of seller (--site seller)")
 TOO_SLOW: Final = Template("{names:few}, too slow with any number of devices (--details)")
 OVER: Final = Template("{label} ({reason})[; {more:n other fleet} over a limit]")
 

@@ -69,7 +69,7 @@ FIRST: Final = "TTFT is the prefill of the batch alone; `--rate` adds the wait f
 WHOLE_COST: Final = "output tokens include their prompts"
 """Scope of the cost of a load's output tokens."""
 OTHER_SELLER: Final = Template(
-    "cost not compared, because the price is from another kind of seller (--seller): {prices:list}"
+    "cost not compared, because the price is from another kind of seller (--site seller): {prices:list}"
 )
 CLIENT: Final = {"steady": "{}", "together": "{} started together", "waves": "{} at once, wave after wave"}
 """Client -> how the title tells of its requests."""

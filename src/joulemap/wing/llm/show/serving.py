@@ -33,7 +33,7 @@ COST_NOTE: Final = Template(
     "assumptions"
 )
 IDLE_HOURS: Final = "idle hours included"
-LOAD_HOURS: Final = Template("{pay}, for the hours under load only (--busy-hours adds idle hours)")
+LOAD_HOURS: Final = Template("{pay}, for the hours under load only (--site busy-hours adds idle hours)")
 
 REUSE: Final = Template(
     "[--engine {engine}] [--cache {cache}] [--prefix-hit {hit}] [--turns {turns}] [--pause {pause}]"
