@@ -93,15 +93,15 @@ def try_metrics(doors: Doors, rng: random.Random) -> None:
     court, metric = doors.court, rng.choice(("energy", "latency", "edp"))
     model, chips, settings = draw_question(rng, 3)
     words = ("compare", model, ",".join(chips), *settings, "--metric", metric)
-    for more in ((), ("--level", "detailed"), ("--verbose",), ("--level", "subgraph")):
-        answer = doors.ask(*words, *more) if metric != "edp" or "--verbose" not in more else None
+    for more in ((), ("--level", "detailed"), ("--level", "subgraph")):
+        answer = doors.ask(*words, *more)
         if answer is not None and (choices := list_choices(answer)):
             court.same("asked metric", choices[0]["metric"].partition("_")[0], metric, _of((*words, *more)))
             _check_reasons(doors, answer, (*words, *more))
             terms = {one["quantity"] for one in answer["facts"] if one["fact"] == "term"}
             if terms and not more and not choices[0].get("tied") and metric != "energy":
                 court.same("reasons", "time" in terms, True, _of(words))
-    _, text = doors.run(*words, "--level", "subgraph", "--limit", "1000", "--wide")
+    _, text = doors.run(*words, "--level", "subgraph", "--limit", "1000", "--show=wide")
     counted = re.match(r"Take (\S+): it has the .*? for (?:all )?(\d+) ", text)
     if counted is not None:
         lines = [re.split(r"\s{2,}", line) for line in text.splitlines()]

@@ -34,16 +34,13 @@ from laws.panel import OPERATORS, draw_chips
 VALUES: Final[Mapping[str, list[str]]] = tomllib.loads(Path(__file__).with_name("options.toml").read_text())
 
 HIDDEN: Final = frozenset(
-    {"--db", "--format", "--output-file", "--quiet", "--verbose", "--help", "--help-all", "--hardware"}
+    {"--db", "--format", "--output-file", "--quiet", "--verbose", "--help", "--show", "--hardware"}
     | {"--model", "--limit", "--jobs", "--timeout", "--max-rows", "--force", "--trust"}
     | {
         "--chip-link",
-        "--plot",
-        "--show-sql",
         "--random",
         "--search",
         "--points",
-        "--check",
     }
 )
 """Options that say where or how an answer is written, and those that name files or take minutes."""
@@ -51,7 +48,7 @@ HIDDEN: Final = frozenset(
 CHIP: Final = "{chip}"
 """Part of a value that stands for one of the chips of the line."""
 
-BARE: Final = ("--wide", "--notes", "--details")
+BARE: Final = ("--show=wide", "--show=notes", "--show=details")
 """Flags that change only what people see."""
 
 
@@ -227,8 +224,8 @@ def try_edges(doors: Doors, rng: random.Random) -> None:
     for metric in (*drawn, *rng.sample(metrics, min(len(metrics), 1))) or ("",):
         asked = (*words, *edges, *([metric] if metric else []))
         doors.court.same("an answer or a line", _find_fault(*doors.say(*asked)), "", _of(asked))
-    shown, whole = (doors.run(*words, *more)[1].count("\n") for more in ((), ("--details",)))
-    doors.court.same("details are everything", whole < shown, False, _of((*words, "--details")))
+    shown, whole = (doors.run(*words, *more)[1].count("\n") for more in ((), ("--show=details",)))
+    doors.court.same("details are everything", whole < shown, False, _of((*words, "--show=details")))
     for other, name in [(one, name) for one in FORMS for name in _list_hidden(one)]:
         given = FORMS[other]
         spelled = (other, rng.choice(given.models), *rng.sample(SERVERS, given.least), *given.given)

@@ -187,7 +187,7 @@ def test_a_mark_is_of_what_cannot_be_had_and_of_nothing_else(joulemap: Run) -> N
         *UNSOLD,
         *(name for name, one in catalogue.items() if one.sold_in in ("cars", "phones")),
     }
-    assert "~" not in joulemap("hardware", "show", "apple_m4", "--notes").stdout
+    assert "~" not in joulemap("hardware", "show", "apple_m4", "--show=notes").stdout
 
 
 @pytest.mark.slow

@@ -150,7 +150,7 @@ class RunAnswer(Answer):
 
     @property
     def checked(self) -> Sequence[CheckedRow]:
-        """Runs that `--check` measures; empty for an answer without that option."""
+        """Runs that `--show check` measures; empty for an answer without that option."""
         return ()
 
     def find_checks(self) -> Checks:

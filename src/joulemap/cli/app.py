@@ -23,6 +23,7 @@ from joulemap.cli.argument import (
     OLDER,
     find_pointer,
     join_values,
+    lift,
     list_classes,
     modernize,
     part_statement,
@@ -32,7 +33,7 @@ from joulemap.cli.argument import (
 )
 from joulemap.cli.interrupt import end, is_asked
 from joulemap.cli.overview import drop_head, find_commands, list_commands
-from joulemap.cli.usage import ALL, Help, find_width, print_help, show_help
+from joulemap.cli.usage import Help, find_width, print_help
 from joulemap.cli.voice import Quiet, Verbose, end_progress, print_text, set_encodings, voice, write_message
 from joulemap.system.config import HABIT, list_defaults, name_variable
 from joulemap.system.errors import (
@@ -130,10 +131,8 @@ def root(
     _version: bool = typer.Option(False, "--version", help="Print the version.", callback=_show_version, is_eager=True),
     quiet: Quiet = False,
     verbose: Verbose = False,
+    _db: str = typer.Option("", "--db", help="Results database.", metavar="FILE", show_default="joulemap.duckdb"),
     _help: Help = False,
-    _all: bool = typer.Option(
-        False, ALL, help="List every command and exit.", callback=show_help, is_eager=True, expose_value=False
-    ),
 ) -> None:
     """Predict latency and energy of neural networks, choose their hardware, see why."""
     voice.set(quiet=quiet, verbose=verbose)
@@ -160,11 +159,12 @@ def main() -> NoReturn:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command and return its exit code; every error is one line on stderr."""
+    written = list(arguments)
     try:
         voice.reset()
         read_words(arguments, os.environ)
         _check_filled(arguments)
-        arguments = drop_head(part_statement(arguments))
+        arguments = drop_head(lift(part_statement(arguments)))
         typed = _read_typed() if COMPLETE in os.environ else arguments
         result = build(typed)(
             join_values(arguments), prog_name="joulemap", standalone_mode=False, default_map=_find_defaults(typed)
@@ -179,8 +179,7 @@ def run(arguments: Sequence[str]) -> int:
         return _report(damage or str(error), ExitCode.DATABASE if damage else error.exit_code)
     except Exception as error:
         describe = getattr(error, "format_message", None)
-        if getattr(error, "option_name", "") in OLDER and (read := modernize(arguments)) != list(arguments):
-            voice.set(quiet=not {"--quiet", "-q"}.isdisjoint(arguments))
+        if getattr(error, "option_name", "") in OLDER and (read := modernize(written)) != written:
             voice.inform(f"joulemap: running {shlex.join(('joulemap', *read))}")
             return run(read)
         if describe is not None:

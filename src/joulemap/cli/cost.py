@@ -5,8 +5,7 @@ from __future__ import annotations
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import UseLimitOptions
-from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import Check, DeployedRunOptions, Limit, Model
+from joulemap.cli.option.run import DeployedRunOptions, Limit, Model
 from joulemap.cli.output import OutputOptions
 from joulemap.system.name import split_names
 
@@ -22,16 +21,14 @@ def cost(
         shown="cheapest rented and cheapest bought",
     ),
     limit: Limit = 6,
-    check: Check = False,
     hardware: CandidateHardwareOptions,
     run: DeployedRunOptions,
     limits: UseLimitOptions,
-    plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
     """Compute cost, energy and carbon of a million inferences.
 
-    Each chip runs in its cheapest configuration within the limits. `--details` lists every assumption.
+    Each chip runs in its cheapest configuration within the limits. `--show details` lists every assumption.
 
     A purchased chip also pays for electricity and for part of a host; a rental price includes both. Staff is not
     counted. Rented and purchased chips are ranked separately unless `--site pay=both` is given.
@@ -49,5 +46,5 @@ def cost(
         between=split_names(between),
         limits=limits.read(),
     )
-    document = plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit)
-    output.write(document, answer if check else None)
+    document = output.draw(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit)
+    output.write(document, answer)

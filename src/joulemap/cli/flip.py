@@ -5,7 +5,6 @@ from __future__ import annotations
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import TwoHardwareOptions
 from joulemap.cli.option.phase import PassRunOptions
-from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Limit, Model
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.metric import VariedMetricName
@@ -19,13 +18,12 @@ def flip(
     metric: VariedMetricName = option("energy", "Metric in which one chip wins."),
     limit: Limit = 6,
     run: PassRunOptions,
-    plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
     """Find the changes of constants that would reverse a ranking.
 
     Shows the break-even value of each constant of A and B, and the probability that it is reached. Also shows the
-    confidence in the winner and the most useful measurement. `--details` lists the names for `--set`.
+    confidence in the winner and the most useful measurement. `--show details` lists the names for `--set`.
 
     \b
     joulemap flip resnet18 h100_sxm5 tpu_v4 --precision bf16 --metric energy
@@ -35,4 +33,4 @@ def flip(
     """
     run = run.of_checkpoint(model)
     answer = output.workspace().flip(run.name(model), *hardware.read_both(), run.settings(), metric=metric)
-    output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit))
+    output.write(output.draw(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit))

@@ -68,7 +68,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
 }
 """Command or group of the core -> its registration, in the order of help."""
 
-HINT: Final = "For one command: `joulemap COMMAND --help`. For all: `joulemap --help-all`."
+HINT: Final = "For one command: `joulemap COMMAND --help`. For all: `joulemap --help all`."
 """Last line of `--help`."""
 
 INDENT: Final = "  "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import LimitOptions
-from joulemap.cli.option.run import CandidateRunOptions, Check, Limit, Model
+from joulemap.cli.option.run import CandidateRunOptions, Limit, Model
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.metric import MetricName
 from joulemap.system.errors import UnsupportedError
@@ -18,7 +18,6 @@ def recommend(
     limits: LimitOptions,
     objective: MetricName = option("energy_per_inference", "Metric to optimize."),
     limit: Limit = 6,
-    check: Check = False,
     hardware: CandidateHardwareOptions,
     run: CandidateRunOptions,
     output: OutputOptions,
@@ -39,6 +38,6 @@ def recommend(
     answer = output.workspace().recommend(
         model, run.settings(**hardware.keywords()), objective=objective, limits=bounds
     )
-    output.write(answer.document(limit=limit, repeated=output.repeat(run)), answer if check else None)
+    output.write(answer.document(limit=limit, repeated=output.repeat(run)), answer)
     if answer.misses_limits:
         raise UnsupportedError("no configuration that can be bought meets every limit")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import NamedHardwareOptions
-from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Limit, Model, RunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.metric import VariedMetricName
@@ -18,13 +17,12 @@ def sensitivity(
     limit: Limit = 6,
     hardware: NamedHardwareOptions,
     run: RunOptions,
-    plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
     """Rank the constants of a chip by their effect on a metric.
 
     Shows the metric at both ends of the range of each constant, and its change per percent of the constant. Constants
-    include energies per action, static power, clocks and bandwidths. `--details` lists the names for `--set`.
+    include energies per action, static power, clocks and bandwidths. `--show details` lists the names for `--set`.
 
     \b
     joulemap sensitivity resnet18 h100_sxm5 --precision bf16
@@ -32,4 +30,4 @@ def sensitivity(
     joulemap sensitivity resnet50 l4 --precision int8 --metric cost --format csv
     """
     answer = output.workspace().sensitivity(model, run.settings(**hardware.keywords()), metric=metric)
-    output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit))
+    output.write(output.draw(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit))

@@ -69,7 +69,7 @@ WEIGHT_HELP: Final = "Weight storage format, e.g. int8, int4:64 (group size), fp
 
 SET_HELP: Final = (
     "Override a hardware constant, e.g. clock=1.2GHz, tdp=x1.5 or l4:dram.read=31pJ; repeatable. `joulemap sensitivity "
-    "MODEL HARDWARE --details` lists the names."
+    "MODEL HARDWARE --show details` names them."
 )
 
 PRECISION_HELP: Final = "Numeric precision: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4."
@@ -134,12 +134,6 @@ Models = Annotated[
 LIMIT_HELP: Final = "Maximum rows shown per table."
 
 Limit = Annotated[int, typer.Option("--limit", min=1, help=LIMIT_HELP), HelpPosition(OUTPUT)]
-
-Check = Annotated[
-    bool,
-    typer.Option("--check", help="Print a benchmark command for each run, or the reason why there is none."),
-    HelpPosition(OUTPUT, is_advanced=True),
-]
 
 
 @frozen(kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from joulemap.cli import LIMIT_HELP, OUTPUT, Check, Model, PageOptions
+from joulemap.cli import LIMIT_HELP, OUTPUT, Model, PageOptions
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.run import DeployedRunOptions
@@ -26,7 +26,6 @@ def fleet(
     *,
     demand: DemandOptions,
     limit: int = option(12, LIMIT_HELP, min=1, panel=OUTPUT),
-    check: Check = False,
     hardware: CandidateHardwareOptions,
     serving: ServerOptions,
     run: FleetRunOptions,
@@ -55,6 +54,6 @@ def fleet(
         serving=serving.read(),
     )
     document = answer.document(limit=limit, repeated=(*serving.repeat(), *output.repeat(run)))
-    page.write(document, answer, output, checked=answer if check else None)
+    page.write(document, answer, output, checked=answer)
     if not answer.is_met:
         raise typer.Exit(ExitCode.UNSUPPORTED)

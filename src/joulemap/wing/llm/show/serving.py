@@ -29,7 +29,7 @@ LATER: Final = Template("[, then {rates:and}], {gained:plain} output tokens per 
 MODEL: Final = "{model}[ (same sizes as {like})]"
 LEFT_OUT: Final = Template("Left out: {reasons}")
 COST_NOTE: Final = Template(
-    "cost: {use}[, {idle}][; {counted}]; carbon includes cooling (PUE); `joulemap cost --details` lists the other "
+    "cost: {use}[, {idle}][; {counted}]; carbon includes cooling (PUE); `joulemap cost --show details` lists the other "
     "assumptions"
 )
 IDLE_HOURS: Final = "idle hours included"
