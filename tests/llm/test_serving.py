@@ -8,7 +8,6 @@ import attrs
 import numpy as np
 import pytest
 from engine_chip import find_chips, reach_bandwidth
-from pass_surface import StraightPass
 
 from compare import assert_close
 from deployed import deploy_decoder, known_decoder
@@ -30,6 +29,7 @@ from joulemap.wing.llm.serving.predict import choose_precisions, find_deployment
 from joulemap.wing.llm.serving.serve import simulate
 from joulemap.wing.llm.serving.surface import Cost, Passes, count_accepted, tabulate, tabulate_steady
 from joulemap.wing.llm.stack import describe_engine, find_engine, find_stack, stack_names
+from pass_surface import StraightPass
 
 
 @attrs.frozen(kw_only=True)

@@ -14,7 +14,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.ask.fact import Choice, Limit
 from joulemap.domain.default import SERVED
-from joulemap.domain.settings import Price, Usage
+from joulemap.domain.settings import Price, Site
 from joulemap.plan.source import Source
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.wing.llm.ask.target import LIKELY, choose_row, find_next, find_simpler
@@ -56,7 +56,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> UsersAnswer:
         LatencyTarget(users=8, first_token_s=2.0, between_s=0.060),
         (Price(hardware="l4", usd_per_hour=3.6),),
     )
-    return ask(tmp_path_factory.mktemp("kept"), target, usage=Usage(pay="rented", prices=prices))
+    return ask(tmp_path_factory.mktemp("kept"), target, site=Site(pay="rented", prices=prices))
 
 
 def ask(path: Path, target: LatencyTarget, **changes: Any) -> UsersAnswer:
@@ -118,7 +118,7 @@ def test_more_devices_are_named_where_the_fewest_are_not_a_safe_choice(tmp_path:
     answer = ask(
         tmp_path,
         LatencyTarget(users=8, first_token_s=2.0, between_s=0.033),
-        usage=Usage(pay="rented", prices=(Price(hardware="l4", usd_per_hour=3.6),)),
+        site=Site(pay="rented", prices=(Price(hardware="l4", usd_per_hour=3.6),)),
         precision="bf16",
         weight_precision="int4",
     )

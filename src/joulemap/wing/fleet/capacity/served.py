@@ -16,7 +16,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.ask import Refusal, Scope
-from joulemap.domain import DEPLOYED, Settings, Usage
+from joulemap.domain import DEPLOYED, Settings
 from joulemap.plan import Plan, Source
 from joulemap.system import UnsupportedError, UsageError, define
 from joulemap.wing.fleet.capacity.cost import HALF_MORE, complete_fleet, make_late
@@ -174,7 +174,6 @@ def size_deployments(
     settings: Settings,
     demand: Demand,
     serving: Serving,
-    usage: Usage,
 ) -> SizedFleets:
     """Return how many servers of each chip meet the targets of a language model."""
     if demand.beside:
@@ -192,7 +191,7 @@ def size_deployments(
     groups = [(one.case.question, one.plan, [one.case]) for one in opened]
     with opening_passes(source, groups) as (connection, (_, decode)):
         scope, engine = Scope.of_plan(whole, connection, decode), question.stack.name
-        stored = read_stored(scope, settings, usage, metric=demand.deciding, engine=engine, but=OTHER_INTERVALS)
+        stored = read_stored(scope, settings, metric=demand.deciding, engine=engine, but=OTHER_INTERVALS)
         scope.read()
     served = {one.case.hardware for one in opened}
     lost = {case.hardware: case.refusal for case in every if case.hardware not in served}

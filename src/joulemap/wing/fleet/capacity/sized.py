@@ -10,7 +10,7 @@ import attrs
 from joulemap.ask import Finding, Refusal, Scope, list_findings, read_usage
 from joulemap.ask.scope import opening_scope
 from joulemap.catalog import load_models
-from joulemap.domain import DEFAULT_MODE, Settings, Table, Usage, find_model_name
+from joulemap.domain import DEFAULT_MODE, Settings, Table, find_model_name
 from joulemap.generated.cost import AssumedNumber
 from joulemap.plan import Selection, Source, plan_selected, select_hardware
 from joulemap.plan.workload import choose_batches
@@ -49,7 +49,7 @@ class SizedFleets:
     serving: Serving | None = None
 
 
-def size_devices(source: Source, model: str, settings: Settings, demand: Demand, usage: Usage) -> SizedFleets:
+def size_devices(source: Source, model: str, settings: Settings, demand: Demand) -> SizedFleets:
     """Return how many devices of each chip, which serve requests in batches, meet the target."""
     from joulemap.wing.fleet.capacity.station import size_stations
 
@@ -57,7 +57,7 @@ def size_devices(source: Source, model: str, settings: Settings, demand: Demand,
     settings = attrs.evolve(settings, batch=choose_batches(tuple(shares), settings, BATCHES))
     plan = plan_selected(tuple(shares), settings, _fill_boxes(select_hardware(settings, "catalogue")))
     with opening_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:
-        stored = read_stored(scope, settings, usage, metric=demand.deciding)
+        stored = read_stored(scope, settings, metric=demand.deciding)
     scope.check_evaluated()
     return SizedFleets(
         scope=scope, stored=stored, shares=shares, sized=size_stations(stored.stations.rows, shares, demand)
@@ -90,14 +90,13 @@ def _fill_boxes(selection: Selection) -> Selection:
 def read_stored(
     scope: Scope,
     settings: Settings,
-    usage: Usage,
     *,
     metric: str,
     engine: str = "",
     but: Collection[str] = (),
 ) -> StoredRuns:
     """Return what fleets need of stored runs; `but` are rules that do not apply."""
-    used, pay = read_usage(usage, settings)
+    used, pay = read_usage(settings)
     rest = {name: value for name, value in used.items() if name != "utilization"}
     return StoredRuns(
         findings=list_findings(scope, metric=metric, but=but),

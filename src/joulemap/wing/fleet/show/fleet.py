@@ -90,10 +90,10 @@ EQUAL_DIVISION: Final = Template("servers of {devices:n device} do equally well"
 OWNED_ELSEWHERE: Final = Template("{names:and} (owned, but not among the compared hardware)")
 UNPRICED: Final = Template("{names:few} from the ranking by cost, without a known {price}{other}")
 PRICES: Final[Mapping[str, str]] = {"rented": "rent", "bought": "purchase price", "both": "price"}
-PAY_BOTH: Final = " (--pay both takes rent or purchase price)"
+PAY_BOTH: Final = " (--site pay=both takes rent or purchase price)"
 PRICED: Final = Template("{name} at {price}")
-OTHER_SELLER: Final = Template("{names:few} with prices of another kind of seller (--seller)")
-TOO_SLOW: Final = Template("{names:few}, too slow with any number of devices (--details)")
+OTHER_SELLER: Final = Template("{names:few} with prices of another kind of seller (--site seller)")
+TOO_SLOW: Final = Template("{names:few}, too slow with any number of devices (--show details)")
 OVER: Final = Template("{label} ({reason})[; {more:n other fleet} over a limit]")
 
 NOTES: Final = (
@@ -108,7 +108,7 @@ NOTES: Final = (
     "cost: rent for a month of 730 hours, or the purchase price spread over the lifetime plus electricity and hosts; "
     "owned devices cost only electricity",
     "capacity: the highest rate that the fleet serves within the target, relative to the demanded rate; utilization: "
-    "its inverse; time busy (--details): share of time with a batch running, however small the batch",
+    "its inverse; time busy (--show details): share of time with a batch running, however small the batch",
 )
 
 VERBS: Final[Mapping[str, str]] = {"rented": "Rent", "bought": "Buy"}
