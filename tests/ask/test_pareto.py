@@ -9,7 +9,7 @@ import pytest
 from compare import assert_close
 from joulemap.ask.fact import Caveat, Choice, Entry, Front, Term
 from joulemap.ask.pareto import ParetoAnswer
-from joulemap.domain.settings import Usage
+from joulemap.domain.settings import Site
 from joulemap.show.pareto import describe_answer, list_reasons
 from joulemap.workspace import Workspace
 
@@ -62,8 +62,8 @@ def test_causes_are_two_products_that_make_the_gap(answer: ParetoAnswer) -> None
 
 @pytest.mark.slow
 def test_chips_without_a_price_are_left_out_by_name(workspace: Workspace) -> None:
-    rented, chips = Usage(pay="rented"), ["l4", "groq_tsp_v1"]
-    answer = workspace.pareto("conv_block", hardware=chips, batch=1, precision="int8", x="cost", usage=rented)
+    rented, chips = Site(pay="rented"), ["l4", "groq_tsp_v1"]
+    answer = workspace.pareto("conv_block", hardware=chips, batch=1, precision="int8", x="cost", site=rented)
     (lost,) = (one for one in answer.facts.of(Caveat) if one.kind == "unpriced")
     assert {answer.facts.runs[one].hardware for one in lost.runs} == {"groq_tsp_v1"}
     assert any("groq_tsp_v1" in one for one in list_reasons(answer.facts))

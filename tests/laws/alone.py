@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
-import os
 import random
 from functools import cache, partial
 from typing import Final
@@ -14,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.physics import timing
-from joulemap.physics.interval.half_width import BROKEN
-from joulemap.physics.law import LAWS as EVALUATED, RAISE, SEPARATOR, VARIABLE, Evaluated, find_broken
+from joulemap.physics.law import Evaluated, find_broken
 from joulemap.physics.pipeline import Evaluator
 from joulemap.physics.workload import Integers
-from joulemap.system.errors import LawError
 from joulemap.system.units import FJ_PER_J
 from laws.court import Court
 from laws.network import Network
-from laws.panel import RUNTIMES, Table, ask, draw_cells, draw_model, find_chip, load_columns, predict
+from laws.panel import RUNTIMES, Table, draw_cells, draw_model, find_chip, load_columns, predict
 from laws.question import Question
 
 BATCHES: Final = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64)
@@ -44,11 +40,11 @@ SHORT: Final = 8.0
 def try_batches(court: Court, rng: random.Random) -> None:
     """Compare a model on many chips at several batch sizes."""
     model = draw_model(rng)
-    for runtime in RUNTIMES:
+    for runtime in rng.sample(RUNTIMES, 2):
         batches = FEW if isinstance(model, Network) else BATCHES
         question, seen = Question(model=model, runtime=runtime), list[Evaluated]()
         with patch.object(timing, "find_broken", partial(_keep, seen)):
-            table = predict(question, draw_cells(rng, CHIPS), batches, court.refused)
+            table = predict(question, draw_cells(rng, CHIPS), batches, court)
         for one in seen:
             _compare_reads(court, one, question)
         if table is not None:
@@ -75,7 +71,6 @@ def _compare_reads(court: Court, one: Evaluated, question: Question) -> None:
 
 def _compare_alone(court: Court, table: Table) -> None:
     one = table.prediction
-    _report_evaluated(court, table)
 
     def find(place: tuple[int, ...]) -> tuple[Question, ...]:
         return (table.ask(place),)
@@ -129,25 +124,6 @@ def _find_launch_j(name: str) -> float:
     reference = find_chip(name).reference
     prices = zip(reference.of_host, reference.prices_fj, strict=True)
     return sum(price for is_of_host, price in prices if is_of_host) / FJ_PER_J
-
-
-def _report_evaluated(court: Court, table: Table) -> None:
-    """Count the laws of one evaluation, and report the cells that break one: their ranges are a thousandfold wide."""
-    one = table.prediction
-    for law in EVALUATED:
-        court.compared[law.name] += int((one.refusal == "").sum())
-    with np.errstate(invalid="ignore"):
-        broken = one.latency_high_s >= one.latency_s * math.exp(BROKEN) * (1.0 - 1e-9)
-    for place in map(tuple, np.argwhere(broken).tolist()):
-        question = table.ask(place)
-        with patch.dict(os.environ, {VARIABLE: RAISE}):
-            try:
-                ask(question)
-                names = ""
-            except LawError as error:
-                names = str(error).partition(" breaks ")[2]
-        for name in names.split(SEPARATOR) if names else [EVALUATED[0].name]:
-            court.report(name, math.inf, 0.0, (question,))
 
 
 def _compare_batches(court: Court, table: Table) -> None:

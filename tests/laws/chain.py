@@ -38,7 +38,7 @@ JOINS: Final = 2
 
 INPUT: Final = ("torch.zeros({b}, {l}, {n})",)
 
-CHIPS: Final = 120
+CHIPS: Final = 60
 LARGEST: Final = 3000.0
 """Maximum width of a recurrence."""
 
@@ -48,29 +48,36 @@ SHORT_S: Final = 2e-5
 
 
 def try_cells(court: Court, rng: random.Random) -> None:
-    """Compare a recurrent layer with the same as a loop, of any width and number of steps."""
+    """Compare a recurrent layer with the same as a loop, of any width and number of steps; predict a wide one too."""
     name = rng.choice(sorted(SPELLINGS))
-    sizes = tuple((one, round(math.exp(rng.uniform(math.log(4.0), math.log(LARGEST))))) for one in "nd")
-    sizes = (*sizes, ("l", rng.randint(2, 24)))
+    wide = Layer(Part(name=name, module=SPELLINGS[name][0], inputs=INPUT), _draw_sizes(rng, LARGEST / 3.0))
+    predict(Question(model=Network((wide,)), runtime="graph"), draw_cells(rng, 2 * CHIPS), (1,), court)
+    sizes = _draw_sizes(rng, 4.0)
     networks = [Network((Layer(Part(name=name, module=one, inputs=INPUT), sizes),)) for one in SPELLINGS[name]]
     evaluator = Evaluator(columns_of(networks[0].trace(1)))
     cells = [one for one in draw_cells(rng, CHIPS) if not evaluator.falls_back(find_chip(one[0]))]
     for runtime in RUNTIMES:
         asked = [Question(model=one, runtime=runtime) for one in networks]
-        tables = [predict(one, cells, (1, 3), court.refused) for one in asked]
+        tables = [predict(one, cells, (1, 3), court) for one in asked]
         layer, *loops = [one for one in tables if one is not None]
         for loop in loops:
             _compare_loop(court, layer, loop)
         if runtime == "eager":
             counts, most = _count_kernels(loops[0]), LAUNCHES[name] * dict(sizes)["l"] + JOINS
             court.compare("launches of a cell", counts, most, (loops[0].ask((0, 0)),))
-        once = [predict(one.replace(model=_take_once(one)), cells, (1, 3), court.refused) for one in asked]
+        once = [predict(one.replace(model=_take_once(one)), cells, (1, 3), court) for one in asked]
         whole, *steps = [one for one in once if one is not None]
         for loop, step in zip(loops, steps, strict=True):
             _compare_steps(court, loop, step, whole)
         if len(loops) == 2 and RUNTIME[runtime].merges:
             for pair in (loops, loops[::-1]):
                 compare_tables(court, {"latency_s": "cells by hand"}, *pair)
+
+
+def _draw_sizes(rng: random.Random, least: float) -> tuple[tuple[str, int], ...]:
+    """Return widths from a least one on, and a number of steps."""
+    widths = tuple((one, round(math.exp(rng.uniform(math.log(least), math.log(LARGEST))))) for one in "nd")
+    return *widths, ("l", rng.randint(2, 24))
 
 
 def _compare_loop(court: Court, layer: Table, loop: Table) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +18,8 @@ import numpy as np
 
 import joulemap
 from command import list_steps, run_here
+from joulemap.physics.law import RAISE, SEPARATOR, VARIABLE
+from joulemap.system.errors import ExitCode
 from joulemap.system.record import define
 from laws.court import Court
 from laws.panel import OPERATORS, draw_chips, find_chip, list_networks
@@ -41,6 +44,14 @@ SERVERS: Final = (
 BRIEF: Final = ("--format", "json")
 
 
+LONGER: Final = (
+    ("--prompt", "prompt", "first_token_s"),
+    ("--prompt", "context", "between_s"),
+    ("--output", "context", "between_s"),
+)
+"""Option for a longer request, and the law on a time that it lengthens."""
+
+
 @define
 class Doors:
     """Commands of one process, on a database of its own."""
@@ -50,20 +61,31 @@ class Doors:
 
     def run(self, *words: str) -> tuple[int, str]:
         """Return (exit code, output) of a command."""
-        done = run_here(words, self.folder, {"JOULEMAP_DB": str(self.folder / "laws.duckdb"), "COLUMNS": "80"})
-        if done.returncode:
-            self.court.refused[f"{words[0]}: {done.stderr.strip()[:70]}"] += 1
-        return done.returncode, done.stdout
+        code, out, messages = self.say(*words)
+        if code:
+            self.court.refused[f"{words[0]}: {messages.strip()[:70]}"] += 1
+        return code, out
 
     def say(self, *words: str) -> tuple[int, str, str]:
-        """Return (exit code, output, messages) of a command."""
-        done = run_here(words, self.folder, {"JOULEMAP_DB": str(self.folder / "laws.duckdb"), "COLUMNS": "80"})
+        """Return (exit code, output, messages) of a command; no command ends in an internal error or breaks a law of
+        evaluation.
+        """
+        given = {"JOULEMAP_DB": str(self.folder / "laws.duckdb"), "COLUMNS": "80", VARIABLE: RAISE}
+        done = run_here(words, self.folder, given)
+        self.court.same("no internal error", done.returncode == ExitCode.INTERNAL, False, _of(words))
+        broken = re.search(r" breaks ([\w ,]+)$", done.stderr.strip()) if done.returncode else None
+        for name in broken[1].split(SEPARATOR) if broken else ():
+            self.court.report(name, math.inf, 0.0, _of(words))
         return done.returncode, done.stdout, done.stderr
 
     def ask(self, *words: str) -> dict[str, Any] | None:
         """Return the answer of a command as JSON; None if it was refused."""
         code, text = self.run(*words, *BRIEF)
-        return json.loads(text) if code == 0 else None
+        if code:
+            return None
+        answer: dict[str, Any] = json.loads(text)
+        _check_pair(self.court, answer, words)
+        return answer
 
     @cached_property
     def words(self) -> Sequence[str]:
@@ -73,6 +95,23 @@ class Doors:
 
 def _of(*each: Sequence[str]) -> tuple[Question, ...]:
     return tuple(Question(words=tuple(words)) for words in each)
+
+
+def list_named(text: str, chips: Iterable[str]) -> list[str]:
+    """Return the chips that a text names."""
+    return [one for one in chips if re.search(rf"(?<!\w){re.escape(one)}(?!\w)", text)]
+
+
+def _check_pair(court: Court, answer: Any, words: Sequence[str]) -> None:
+    """Check that the first line and each comparison after Next are about one pair of chips."""
+    runs = answer.get("runs") if isinstance(answer, dict) else None
+    if not isinstance(runs, dict):
+        return
+    chips = {one["hardware"] for one in runs.values()}
+    pair = list_named(answer["answer"], chips)
+    for step in answer.get("next_steps", ()) if len(pair) > 1 else ():
+        if re.match("joulemap (explain|flip) ", step):
+            court.same("one pair", {*list_named(step, chips)} - {*pair}, set(), _of(words))
 
 
 def _draw_alike(rng: random.Random, count: int) -> tuple[list[str], str]:
@@ -197,13 +236,13 @@ def _compare_boundaries(doors: Doors, words: tuple[str, ...], cells: dict[str, t
             court.compare("boundary", inside[chip][1], joules, _of((*words, "--boundary", "chip")))
         if chip in outside:
             court.compare("boundary", joules, outside[chip][1], _of((*words, "--boundary", "system")))
-    hosted = doors.ask(*words, "--host", "ryzen_9_5950x")
+    hosted = doors.ask(*words, "--site", "host=ryzen_9_5950x")
     for chip, (seconds, joules) in (_read(hosted) if hosted else {}).items():
         name = chip.partition("[")[0]
         if name in cells and find_chip(name).helper is None:  # a helper's part would move to the other host
             own_s, own_j = cells[name]
             lowered = min(own_j / joules, own_j * seconds / (joules * own_s))
-            court.compare("host", lowered, 1.0, _of((*words, "--host", "ryzen_9_5950x")))
+            court.compare("host", lowered, 1.0, _of((*words, "--site", "host=ryzen_9_5950x")))
 
 
 def try_choices(doors: Doors, rng: random.Random) -> None:
@@ -238,19 +277,15 @@ def try_served(doors: Doors, rng: random.Random) -> None:
     for row in rows:
         total = row["first_token_s"] + row["between_s"] * 255
         court.equal("phases", total, row["request_s"], _of(words))
-    for option, law, value in (
-        ("--prompt", "prompt", "first_token_s"),
-        ("--prompt", "context", "between_s"),
-        ("--output", "context", "between_s"),
-    ):
-        short, long = (("llm", model, chip, "--batch", "4", option, size) for size in ("512", "3072"))
-        pair = [doors.ask(*one) for one in (short, long)]
-        if all(pair):
-            (a,), (b,) = (one["rows"] for one in pair if one)
-            if a["status"] == b["status"] == "ok" and a["device_count"] == b["device_count"]:
-                court.compare(law, a[value], b[value], _of(short, long))
+    option, law, value = rng.choice(LONGER)
+    short, long = (("llm", model, chip, "--batch", "4", option, size) for size in ("512", "3072"))
+    pair = [doors.ask(*one) for one in (short, long)]
+    if all(pair):
+        (a,), (b,) = (one["rows"] for one in pair if one)
+        if a["status"] == b["status"] == "ok" and a["device_count"] == b["device_count"]:
+            court.compare(law, a[value], b[value], _of(short, long))
     _compare_devices(doors, model, chip)
-    loads = [("llm", model, chip, "--in-flight", str(count)) for count in (1, 4, 16)]
+    loads = [("llm", model, chip, "--in-flight", str(count)) for count in sorted(rng.sample((1, 4, 16), 2))]
     found = [_find_load(doors.ask(*one)) for one in loads]
     for first, second, asked in zip(found, found[1:], loads, strict=False):
         if first and second:
@@ -294,10 +329,11 @@ def try_steps(court: Court, rng: random.Random) -> None:
 
 
 def try_training(doors: Doors, rng: random.Random) -> None:
-    """Compare training steps: ZeRO stages, LoRA, recomputation, and what a step consists of."""
-    court, model = doors.court, rng.choice(("llama-3.2-1b", "resnet50", "vit_b_16", "llama-3.1-8b", "qwen3-8b"))
+    """Compare training steps: ZeRO stages, LoRA, recomputation, and what a step consists of, also behind PCIe."""
+    court, model = doors.court, rng.choice((*("llama-3.2-1b", "resnet50", "vit_b_16") * 3, "llama-3.1-8b", "qwen3-8b"))
     chip = rng.choice(("h100_sxm5", "a100_sxm_80gb", "rtx_3090", "mi300x", "b200"))
-    base = ("train", model, chip, "--devices", "8", "--batch", "64" if model in ("resnet50", "vit_b_16") else "8")
+    batch = rng.choice(("8", "64")) if model in ("resnet50", "vit_b_16") else "8"
+    base = ("train", model, chip, "--devices", "8", "--batch", batch)
 
     def ask(*more: str) -> dict[str, Any] | None:
         answer = doors.ask(*base, *more)
@@ -307,27 +343,22 @@ def try_training(doors: Doors, rng: random.Random) -> None:
         held = sum(rows[0][f"{name}_bytes"] for name in ("weight", "gradient", "state", "activation", "reserved"))
         return {**rows[0], "device_bytes": held}
 
-    stages = [ask("--zero", stage) for stage in "0123"]
-    for number, (less, more) in enumerate(itertools.pairwise(stages)):
-        if less and more:
-            court.compare(
-                "ZeRO",
-                more["device_bytes"],
-                less["device_bytes"],
-                _of((*base, "--zero", str(number + 1))),
-            )
+    stages = sorted(rng.sample("0123", 2))
+    less, more = (ask("--zero", stage) for stage in stages)
+    if less and more:
+        court.compare("ZeRO", more["device_bytes"], less["device_bytes"], _of((*base, "--zero", stages[1])))
     whole, again = ask(), ask("--recompute")
     if whole and again:
         court.compare("recompute", again["device_bytes"], whole["device_bytes"], _of((*base, "--recompute")))
         court.compare("recompute costs", whole["step_s"], again["step_s"], _of((*base, "--recompute")))
-    if whole:
-        parts = [
-            whole.get(f"{name}_s") or 0.0
-            for name in ("forward", "backward", "again", "exchange", "optimizer", "bubble")
-        ]
-        court.compare("step parts", whole["step_s"], sum(parts), _of(base))
-        shares = whole["memory_bound_fraction"] + (whole.get("exchange_s") or 0.0) / whole["step_s"]
-        court.compare("shares of a step", shares, 1.0, _of(base))
+    shared = (*base[:1], rng.choice(("resnet50", "vit_b_16")), rng.choice(("rtx_3090", "l4", "l40s")), *base[3:-1], "8")
+    behind = doors.ask(*shared)
+    for row in (whole, again, less, more, *([] if behind is None else behind["rows"])):
+        if row and row["step_s"]:
+            names = ("forward", "backward", "again", "exchange", "optimizer", "bubble")
+            court.compare("step parts", row["step_s"], sum(row.get(f"{name}_s") or 0.0 for name in names), _of(base))
+            shares = row["memory_bound_fraction"] + (row.get("exchange_s") or 0.0) / row["step_s"]
+            court.compare("shares of a step", shares, 1.0, _of(base, shared))
     adapted = ask("--lora", "16") if model not in ("resnet50", "vit_b_16") else None
     if whole and adapted:
         court.compare("LoRA", adapted["device_bytes"], whole["device_bytes"], _of((*base, "--lora", "16")))

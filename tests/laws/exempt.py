@@ -22,12 +22,15 @@ EXEMPT: Final = (
         for chip in ("trainium*", "inferentia*", "luxonis*")
         for law in ("batch is not faster", "batch is not cheaper", "size is not faster", "size is not cheaper")
     ),
-    Exempt(
-        law="batch is not cheaper",
-        chip="ax*",
-        most=1.15,
-        why="copies are chosen for time, and fewer copies that are almost as fast read less",
-        source=COPIES,
+    *(
+        Exempt(
+            law="batch is not cheaper",
+            chip=chip,
+            most=1.15,
+            why="copies are chosen for time, and fewer copies that are almost as fast read less",
+            source=COPIES,
+        )
+        for chip in ("ax*", "rk3588*")
     ),
     *(
         Exempt(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 import shlex
 import time
+from functools import cache
 from typing import Any, Final
 
 import attrs
@@ -19,6 +21,7 @@ from joulemap.catalog.digest import ZOO
 from joulemap.domain.catalogue import MICROCONTROLLER_W
 from joulemap.domain.host import fits_ports
 from joulemap.physics.record.configuration import FLOPS_PER_MAC
+from joulemap.physics.record.hardware import BRIDGE
 from joulemap.prediction import find_chip as find_named
 from joulemap.system.errors import JoulemapError
 from joulemap.trace.formula.pooling import CANDIDATES, PAIR
@@ -90,10 +93,12 @@ LARGE: Final = 4e9
 """Bytes of memory above which a chip holds any of the models of an advised command."""
 
 OLDER: Final = (
-    "analyze --cpu {chip} --model {model}",
+    "analyze --{kind} {chip} --model {model}",
     "compare_models",
     "analyze_{kind}_energy",
-    "compare --models {model} --gpu {chip}",
+    "analyze_{kind}_energy.py --list-{kind}s",
+    "analyze_{kind}_energy.py --model {model}",
+    "compare --models {model} --{kind} {chip}",
     "profile_{kind}",
 )
 """Command lines of older tools."""
@@ -105,7 +110,7 @@ def try_rows(court: Court, rng: random.Random) -> None:
     cells = [(one, "int8") for one in list_chips() if one.startswith(("hailo", "tda4", "dpu", "rk3"))]
     cells = [cell for cell in cells if "int8" in find_chip(cell[0]).peaks]
     question = Question(model=rng.choice((name, rng.choice(list_networks()))), runtime="engine")
-    table = predict(question, cells, (1, 2, 4, 8), court.refused)
+    table = predict(question, cells, (1, 2, 4, 8), court)
     if table is not None:
         seconds = table.prediction.latency_s
         is_there = ~np.isnan(seconds[:, :-1]) & ~np.isnan(seconds[:, 1:])
@@ -175,9 +180,17 @@ def try_ports(doors: Doors, rng: random.Random) -> None:
     hosts = [name for name in list_chips() if find_chip(name).architecture == "cpu"]
     bare = [name for name in hosts if not fits_ports(find_chip(guest).needs_host, find_chip(name).ports)]
     host = rng.choice(rng.choice((hosts, [name for name in bare if find_chip(name).ports] or hosts)))
-    words = ("compare", model, guest, "--precision", "fp16" if guest == "intel_ncs2" else "int8", "--host", host)
-    found = [doors.ask(*words), doors.ask(*words, "--link", links)]
-    asked = (Question(words=words), Question(words=(*words, "--link", links)))
+    words = (
+        "compare",
+        model,
+        guest,
+        "--precision",
+        "fp16" if guest == "intel_ncs2" else "int8",
+        "--site",
+        f"host={host}",
+    )
+    found = [doors.ask(*words), doors.ask(*words, "--site", f"link={links}")]
+    asked = (Question(words=words), Question(words=(*words, "--site", f"link={links}")))
     is_joined = fits_ports(find_chip(guest).needs_host, find_chip(host).ports)
     if find_chip(host).ports or find_chip(host).tdp.value < MICROCONTROLLER_W:
         court.same("slot of both ends", all(one is not None for one in found), is_joined, asked)
@@ -187,26 +200,42 @@ def try_ports(doors: Doors, rng: random.Random) -> None:
 
 
 def try_links(doors: Doors, rng: random.Random) -> None:
-    """Compare boards at links of several widths, and a fabric whose weights cross its link."""
-    court = doors.court
-    words = ("compare", rng.choice(("resnet50", "swin_t")), rng.choice(("hailo_8", "hailo_8l")), "--precision", "int8")
-    asked = [(*words, "--host", "ryzen_9_5950x", "--link", way) for way in ("pcie1x1", "pcie3x2")]
-    narrow, wide = (doors.ask(*one) for one in asked)
-    if narrow and wide:
-        both = narrow["rows"][0]["latency_s"], wide["rows"][0]["latency_s"]
-        court.same("weights cross a link", both[0] > both[1], True, tuple(Question(words=one) for one in asked))
-    chip, devices = rng.choice(("rtx_3090", "a40", "l4")), rng.choice(("2", "4"))
-    base = ("llm", rng.choice(DECODERS[:3]), chip, "--devices", devices, "--batch", "1,16", "--link")
-    ways = ("pcie3x4", "pcie4x16", *(("nvlink",) if devices == "2" and chip != "l4" else ()))
-    rows = [_read_served(doors.ask(*base, way)) for way in ways]
-    usual = _read_served(doors.ask(*base[:-1]))
-    if rows[1] and usual:  # nobody asked for a bridge
-        widest, own = ([one for one, _ in each] for each in (rows[1], usual))
-        court.compare("port", [0.999 * one for one in widest], own, (Question(words=base[:-1]),))
-    for slow, fast, way in zip(rows, rows[1:], ways[1:], strict=False):
-        if slow and fast:
-            first, second = ([one for one, _ in each] for each in (fast, slow))
-            court.compare("port", first, second, (Question(words=(*base, way)),))
+    """Compare boards at links of several widths: a fabric whose weights cross its link, and boards in a pair, which
+    have a bridge only if it is asked for.
+    """
+    court, model = doors.court, rng.choice(("resnet50", "swin_t"))
+    words = ("compare", model, rng.choice(("hailo_8", "hailo_8l")), "--precision", "int8", "--site=host=ryzen_9_5950x")
+    _compare_ways(doors, words, ("pcie1x1", "pcie3x2"))
+    chip = rng.choice(list_bridged())
+    own = next(one for one in find_chip(chip).links if one.connects == "host")
+    widest = f"pcie{own.generation}x{own.width:.0f}"
+    base = ("llm", rng.choice(DECODERS[:3]), chip, "--devices", "2", "--batch", rng.choice(("1", "16")))
+    _, plain, _ = _compare_ways(doors, base, ("pcie3x4", widest, "nvlink"))
+    usual = _read_time(doors.ask(*base))
+    if usual and plain:
+        court.compare("port", 0.999 * plain, usual, (Question(words=base),))
+
+
+def _compare_ways(doors: Doors, words: tuple[str, ...], ways: tuple[str, ...]) -> list[float]:
+    """Compare one question at links, each wider than the one before it; return the times, 0 for a refused one."""
+    asked = [(*words, "--site", f"link={way}") for way in ways]
+    times = [_read_time(doors.ask(*one)) for one in asked]
+    for narrow, wide, *pair in zip(times, times[1:], asked, asked[1:], strict=False):
+        if narrow and wide:
+            doors.court.same("asked link", narrow > wide, True, tuple(Question(words=one) for one in pair))
+    return times
+
+
+def _read_time(answer: dict[str, Any] | None) -> float:
+    """Return the time of the first row of an answer in seconds; 0 without one."""
+    rows = [] if answer is None else [row for row in answer["rows"] if row["status"] == "ok"]
+    return float(rows[0].get("latency_s") or rows[0]["between_s"]) if rows else 0.0
+
+
+@cache
+def list_bridged() -> list[str]:
+    """Return the boards that a bridge can join, which is sold apart."""
+    return [name for name in list_chips() if any(one.topology == BRIDGE for one in find_chip(name).links)]
 
 
 def try_adapters(doors: Doors, rng: random.Random) -> None:
@@ -217,7 +246,7 @@ def try_adapters(doors: Doors, rng: random.Random) -> None:
     )
     devices = rng.choice((2, 4, 8))
     held = []
-    for stage in "0123":
+    for stage in ("0", rng.choice("12"), "3"):
         words = (
             "train",
             model,
@@ -240,39 +269,43 @@ def try_adapters(doors: Doors, rng: random.Random) -> None:
         )
     asked = (Question(words=words),)
     doors.court.compare("ZeRO", [one[0] for one in held[1:]], [one[0] for one in held[:-1]], asked)
-    doors.court.compare("shards", held[3][1], held[0][1] * 1.2 / devices, asked)
+    doors.court.compare("shards", held[-1][1], held[0][1] * 1.2 / devices, asked)
 
 
 def try_unbatched(doors: Doors, rng: random.Random) -> None:
-    """Ask about an own network whose inputs have no batch."""
-    path = doors.folder / "own.py"
-    rows = rng.choice((2, 100, 999))
+    """Ask about own networks whose inputs have no batch."""
+    path, rows = doors.folder / "own.py", rng.choice((2, 100, 999))
     own = OWN.format(size=rng.choice((32, 160, 320)), rows=rows)
-    path.write_text(rng.choice((own, *(MIXED.format(rows=rows, **one) for one in MIXES))))
-    words = ("analyze", f"{path}:net", draw_chips(rng, 1)[0], "--precision", "fp32")
-    if "fp32" in find_chip(words[2]).peaks and (answer := doors.ask(*words)) is not None:
-        doors.court.same("a sample", answer["batches"], [1], (Question(words=words),))
-    asked = (rng.choice(("recommend", "cost", "pareto", "sweep")), f"{path}:net", "--hardware", "l4,rtx_4090")
-    code, _, told = doors.say(*asked)
-    doors.court.same("own networks", told if code else "", "", (Question(words=asked),))
+    for text in (own, MIXED.format(rows=rows, **rng.choice(MIXES))):
+        path.write_text(text)
+        words = ("analyze", f"{path}:net", draw_chips(rng, 1)[0], "--precision", "fp32")
+        if "fp32" in find_chip(words[2]).peaks and (answer := doors.ask(*words)) is not None:
+            doors.court.same("a sample", answer["batches"], [1], (Question(words=words),))
+        asked = (rng.choice(("recommend", "cost", "pareto", "sweep")), f"{path}:net", "--hardware", "l4,rtx_4090")
+        code, _, told = doors.say(*asked)
+        doors.court.same("own networks", told if code else "", "", (Question(words=asked),))
 
 
 def try_words(doors: Doors, rng: random.Random) -> None:
     """Type what other tools take, odd names and names that are too long."""
-    kind = rng.choice(("cpu", "gpu", "tpu"))
-    every = [(one, find_chip(one)) for one in list_chips()]
-    chips = [name for name, one in every if one.architecture == kind and one.memory_capacity.value > LARGE]
-    chips = [name for name in chips if "fp32" in find_chip(name).peaks]
-    model = rng.choice(("resnet18", "mobilenet_v2", "vit_b_16"))
-    line = rng.choice(OLDER).format(kind=kind, chip=rng.choice(chips), model=model)
-    code, _, text = doors.say(*shlex.split(line))
-    for advised in re.findall(r"run `joulemap ([^`]+)`", text) if code else ():
-        done, _, _ = doors.say(*shlex.split(advised))
-        asked = (Question(words=tuple(shlex.split(line))),)
-        doors.court.same("advice runs", done, 0, asked)
-        if f"_{kind}" in line:
-            classes = [find_chip(one).architecture for one in shlex.split(advised) if one in list_chips()]
-            doors.court.same("advice keeps the class", {*classes} - {kind}, set(), asked)
+    court, advised = doors.court, []
+    models = ("resnet18", "mobilenet_v2", "vit_b_16")
+    for line, kind in itertools.product(OLDER, ("cpu", "gpu", "tpu")):
+        chips = [one for one in list_chips() if find_chip(one).architecture == kind and "fp32" in find_chip(one).peaks]
+        chips = [one for one in chips if find_chip(one).memory_capacity.value > LARGE]
+        words = tuple(shlex.split(line.format(kind=kind, chip=rng.choice(chips), model=rng.choice(models))))
+        code, _, text = doors.say(*words)
+        for one in re.findall(r"run `joulemap ([^`]+)`", text) if code else ():
+            told = tuple(shlex.split(one))
+            advised.append((words, told))
+            classes = {find_chip(word).architecture for word in told if word in list_chips()} | {kind}.intersection(
+                told
+            )
+            if "{kind}" in line:
+                court.same("advice keeps the class", classes, {kind}, (Question(words=words),))
+                court.same("advice keeps the class", "list" in told, "--list" in line, (Question(words=words),))
+    for words, one in rng.sample(advised, 2):
+        court.same("advice runs", doors.say(*one)[0], 0, (Question(words=words),))
     long = rng.choice("abxyz") * rng.choice((10_000, 100_000))
     for words in (("compare", long, "l4"), ("compare", "resnet18", long), ("sql", f"SELECT {long}")):
         began = time.process_time()

@@ -7,6 +7,7 @@ import random
 import re
 from typing import Any, Final
 
+from joulemap.system.errors import ExitCode
 from joulemap.wing.here.match import GPU
 from laws.door import BRIEF, Doors
 from laws.panel import find_chip, list_chips
@@ -56,7 +57,7 @@ def try_sets(doors: Doors, rng: random.Random) -> None:
             used = [card for card, layers in zip(cased, split[1].split("/"), strict=True) if layers != "0"]
             court.same("printed split", sorted(used), sorted(_list_cards(best["cards"] or best["label"])), asked)
         if answer is not None:
-            told = [one for one in answer["notes"] if re.search(r"has \d+ \S+ processors", one)]
+            told = re.findall(r"has \d+ \S+ processors", json.dumps(answer))
             court.same("one processor", told, [], asked)
             memory = answer["devices"][-1]["memory_bytes_per_s"] or 0.0
             court.compare("channels", memory, 2.0 * 8.0 * 5.6e9, asked)
@@ -111,7 +112,18 @@ def try_hosts(doors: Doors, rng: random.Random) -> None:
     """Compare the price of a card in a random host with the sum of both prices."""
     host = rng.choice([name for name in list_chips() if find_chip(name).architecture == "cpu"])
     guest = rng.choice(GUESTS)
-    words = ("recommend", "mobilenet_v2", "--hardware", guest, "--precision", "int8", "--batch", "1", "--host", host)
+    words = (
+        "recommend",
+        "mobilenet_v2",
+        "--hardware",
+        guest,
+        "--precision",
+        "int8",
+        "--batch",
+        "1",
+        "--site",
+        f"host={host}",
+    )
     answer = doors.ask(*words, "--max-latency", "10s")
     rows: list[dict[str, Any]] = [] if answer is None else answer["rows"]
     prices = [find_chip(one).price_purchase for one in (guest, host)]
@@ -122,3 +134,23 @@ def try_hosts(doors: Doors, rng: random.Random) -> None:
         else:
             total = sum(one.value for one in prices if one is not None)
             doors.court.equal("price of a system", row["total_purchase_usd"], total, asked)
+
+
+IMPOSSIBLE: Final = {"clock": 14e9, "memory_capacity": 1e6, "tdp": 0.05}
+"""Number of a large chip -> a value that no such chip has, in units of the SI."""
+
+
+def try_files(doors: Doors, rng: random.Random) -> None:
+    """Check the file of a large chip with one impossible number."""
+    known = [(name, find_chip(name)) for name in list_chips()]
+    large = [name for name, one in known if one.memory_capacity.value >= GIB and one.tdp.value >= 20.0]
+    chip, path = rng.choice(large), doors.folder / "mine.toml"
+    _, text = doors.run("hardware", "template", "--like", chip)
+    for name, value in IMPOSSIBLE.items():
+        factor = value / getattr(find_chip(chip), name).value
+        form = rf"^({name} = \{{ value = )([\d.e+-]+)"
+        head, number = re.findall(form, text, re.MULTILINE)[0]
+        path.write_text(text.replace(f"{head}{number}", f"{head}{float(number) * factor:.6g}"))
+        words = ("hardware", "check", str(path))
+        asked = (Question(words=(*words, chip, name)),)
+        doors.court.same("impossible hardware", doors.say(*words)[0], int(ExitCode.CATALOGUE), asked)

@@ -89,7 +89,7 @@ def try_sizes(court: Court, rng: random.Random) -> None:
         if grown is None or not all(map(_is_sound, (network, grown))):
             return
         models = network, grown
-    tables = [predict(question.replace(model=one), cells, [1], court.refused) for one in models]
+    tables = [predict(question.replace(model=one), cells, [1], court) for one in models]
     if tables[0] is not None and tables[1] is not None:
         compare_tables(court, {"latency_s": "size is not faster", "energy_j": "size is not cheaper"}, *tables)  # type: ignore[arg-type]
 
@@ -98,12 +98,12 @@ def try_cliffs(court: Court, rng: random.Random) -> None:
     """Compare an operator at sizes a tenth apart: no memory is full at one size and useless at the next."""
     name = rng.choice(STREAMS)
     key, size = rng.choice([one for one in re.findall(r"(\w+)=(\d+)", name) if one[0] not in FIXED])
-    sizes = [one for one in (round(int(size) * 1.1**power) for power in range(-20, 21)) if one >= 64]
-    cells, seconds = draw_cells(rng, CHIPS), []
+    sizes = [one for one in (round(int(size) * 1.1**power) for power in range(-10, 11)) if one >= 64]
+    cells, seconds = draw_cells(rng, CHIPS // 3), []
     question = Question(runtime=rng.choice(RUNTIMES))
     asked = [question.replace(model=name.replace(f"{key}={size}", f"{key}={one}")) for one in sizes]
     for one in asked:
-        table = predict(one, cells, [1], court.refused)
+        table = predict(one, cells, [1], court)
         if table is None:
             return
         seconds.append(table.prediction.latency_s[:, 0])
@@ -130,7 +130,7 @@ def try_depth(court: Court, rng: random.Random) -> None:
     question = Question(runtime=rng.choice(RUNTIMES))
     cells = draw_cells(rng, CHIPS)
     half, whole = (
-        predict(question.replace(model=one), cells, [1, 8] if network.has_batch else [1], court.refused)
+        predict(question.replace(model=one), cells, [1, 8] if network.has_batch else [1], court)
         for one in (network.half(), network)
     )
     if half is not None and whole is not None:
@@ -151,7 +151,7 @@ def try_chips(court: Court, rng: random.Random) -> None:
         for precision in [rng.choice(sorted(find_chip(pair[1]).peaks))]
     ]
     cells = list(dict.fromkeys(cell for pair in pairs for cell in pair))
-    table = predict(question, cells, [1], court.refused)
+    table = predict(question, cells, [1], court)
     if table is None:
         return
     place = {cell: index for index, cell in enumerate(cells)}
@@ -243,12 +243,12 @@ def try_settings(court: Court, rng: random.Random) -> None:
     """Compare runtimes and widths of weights."""
     question = Question(model=draw_model(rng))
     cells = draw_cells(rng, CHIPS)
-    eager, graph = (predict(question.replace(runtime=one), cells, [1], court.refused) for one in ("eager", "graph"))
+    eager, graph = (predict(question.replace(runtime=one), cells, [1], court) for one in ("eager", "graph"))
     if eager is not None and graph is not None:
         compare_tables(court, {"latency_s": "graph"}, graph, eager)
     half = [cell for cell in cells if cell[1] in ("bf16", "fp16")]
-    wide = predict(question, half, [1], court.refused)
-    narrow = predict(question, half, [1], court.refused, weight_precision="int4")
+    wide = predict(question, half, [1], court)
+    narrow = predict(question, half, [1], court, weight_precision="int4")
     if wide is not None and narrow is not None:
         compare_tables(court, {"memory_bytes": "weights are not larger"}, narrow, wide)
 
@@ -259,10 +259,10 @@ def try_alike(court: Court, rng: random.Random) -> None:
     question = Question(model=network, runtime=rng.choice(RUNTIMES))
     work = Evaluator(columns_of(network.trace(1)))
     cells = [cell for cell in draw_cells(rng, CHIPS) if not work.falls_back(find_chip(cell[0]))]
-    table = predict(question, cells, [1], court.refused)
+    table = predict(question, cells, [1], court)
     if table is None:
         return
-    turned = predict(question.replace(model=network.turned()), cells, [1], court.refused)
+    turned = predict(question.replace(model=network.turned()), cells, [1], court)
     if turned is not None:
         court.equal(
             "order of branches",
@@ -271,7 +271,7 @@ def try_alike(court: Court, rng: random.Random) -> None:
             ask_both(table, turned),
         )
     for index in rng.sample(range(len(cells)), 4):
-        alone = predict(question, [cells[index]], [1], court.refused)
+        alone = predict(question, [cells[index]], [1], court)
         if alone is not None:
             court.equal(
                 "together",
@@ -286,7 +286,7 @@ def try_alike(court: Court, rng: random.Random) -> None:
                 (table.ask((index, 0)),),
             )
     for law, other in (("identity", network.with_identity()), ("name of a module", network.renamed())):
-        same = predict(question.replace(model=other), cells, [1], court.refused)
+        same = predict(question.replace(model=other), cells, [1], court)
         if same is not None:
             court.equal(
                 law,

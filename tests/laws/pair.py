@@ -28,24 +28,19 @@ from joulemap.domain.metric import METRIC
 from joulemap.system.errors import ExitCode
 from joulemap.system.record import frozen
 from laws.court import Court
-from laws.door import DECODERS, SERVERS, Doors, _of
-from laws.panel import OPERATORS, draw_chips
+from laws.door import BRIEF, DECODERS, SERVERS, Doors, _of
+from laws.panel import OPERATORS, draw_chips, find_chip
 
 VALUES: Final[Mapping[str, list[str]]] = tomllib.loads(Path(__file__).with_name("options.toml").read_text())
 
 HIDDEN: Final = frozenset(
-    {"--db", "--wait", "--format", "--output-file", "--quiet", "--verbose", "--help", "--help-all", "--hardware"}
-    | {"--model", "--limit", "--jobs", "--timeout", "--max-rows", "--raw", "--force", "--envelope", "--trust"}
+    {"--db", "--format", "--output-file", "--quiet", "--verbose", "--help", "--show", "--hardware"}
+    | {"--model", "--limit", "--jobs", "--timeout", "--max-rows", "--force", "--trust"}
     | {
         "--chip-link",
-        "--retrace",
-        "--build-memory",
-        "--plot",
-        "--show-sql",
         "--random",
         "--search",
         "--points",
-        "--check",
     }
 )
 """Options that say where or how an answer is written, and those that name files or take minutes."""
@@ -53,7 +48,7 @@ HIDDEN: Final = frozenset(
 CHIP: Final = "{chip}"
 """Part of a value that stands for one of the chips of the line."""
 
-BARE: Final = ("--wide", "--notes", "--details")
+BARE: Final = ("--show=wide", "--show=notes", "--show=details")
 """Flags that change only what people see."""
 
 
@@ -204,37 +199,55 @@ def _compare_tool(court: Court, line: Line) -> None:
             )
 
 
-EDGES: Final[Mapping[str, str]] = {
-    "--grid-gco2-per-kwh": "0", "--variation": "1e-300", "--host-share": "0", "--pue": "1", "--electricity": "0USD/kWh",
-    "--prefix-hit": "0", "--lifetime": "0.001",
-}  # fmt: skip
-"""Option -> the least value that it takes."""
+EDGES: Final[Mapping[str, tuple[str, ...]]] = {
+    "--site": ("grid-gco2-per-kwh=0", "host-share=0", "pue=1", "electricity=0USD/kWh", "lifetime=0.001"),
+    "--variation": ("1e-300",),
+    "--prefix-hit": ("0",),
+}
+"""Option -> the least values that it takes."""
+
+GRID: Final = "grid-gco2-per-kwh="
 
 RANKED: Final = ("--objective", "--metric", "--x")
 """Options that name what ranks."""
 
 
 def try_edges(doors: Doors, rng: random.Random) -> None:
-    """Ask a command with options at their least values for each metric, its hidden options, and its details."""
+    """Ask commands with options at their least values, also to rank by what is then 0; and a command with its hidden
+    options, and with its details.
+    """
     least = {one: {*list_options(one)} & {*EDGES} for one in FORMS}
+    ranked = {one: metric for one in FORMS for metric in _list_metrics(one) if metric.endswith("carbon")}
     command = rng.choice([one for one, names in least.items() if names])
-    form, known = FORMS[command], list_options(command)
-    chips = rng.sample(SERVERS, max(form.least, 1))
-    edges = [f"{name}={EDGES[name]}" for name in sorted(least[command]) if rng.random() < 0.8]
-    words = (command, rng.choice(form.models), *chips, *form.given)
-    ranked = [name for name in RANKED if name in known and getattr(known[name].type, "choices", None)]
-    metrics = [f"{name}={one}" for name in ranked for one in known[name].type.choices]
-    drawn = [one for one in metrics if one.endswith("carbon")]  # which a grid without emissions makes 0
-    for metric in (*drawn, *rng.sample(metrics, min(len(metrics), 1))) or ("",):
-        asked = (*words, *edges, *([metric] if metric else []))
+    others = rng.choice(_list_metrics(command) or [""])
+    for one, metric in (*ranked.items(), (command, others)):
+        edges = [
+            f"{name}={edge}"
+            for name in sorted(least[one])
+            for edge in EDGES[name]
+            if edge.startswith(GRID) or rng.random() < 0.8
+        ]
+        asked = (*_begin(rng, one), *edges, *filter(None, [metric]))
         doors.court.same("an answer or a line", _find_fault(*doors.say(*asked)), "", _of(asked))
-    shown, whole = (doors.run(*words, *more)[1].count("\n") for more in ((), ("--details",)))
-    doors.court.same("details are everything", whole < shown, False, _of((*words, "--details")))
+    words = _begin(rng, command)
+    shown, whole = (doors.run(*words, *more)[1].count("\n") for more in ((), ("--show=details",)))
+    doors.court.same("details are everything", whole < shown, False, _of((*words, "--show=details")))
     for other, name in [(one, name) for one in FORMS for name in _list_hidden(one)]:
-        given = FORMS[other]
-        spelled = (other, rng.choice(given.models), *rng.sample(SERVERS, given.least), *given.given)
-        code, _, _ = doors.say(*spelled, f"{name}=int8")
-        doors.court.same("listed options", code, int(ExitCode.USAGE), _of((*spelled, f"{name}=int8")))
+        spelled = (*_begin(rng, other), f"{name}=int8")
+        doors.court.same("listed options", doors.say(*spelled)[0], int(ExitCode.USAGE), _of(spelled))
+
+
+def _begin(rng: random.Random, command: str) -> tuple[str, ...]:
+    """Return a line of a command on usual chips, with what it needs."""
+    form = FORMS[command]
+    return (command, rng.choice(form.models), *rng.sample(SERVERS, max(form.least, 1)), *form.given)
+
+
+def _list_metrics(command: str) -> list[str]:
+    """Return the options of a command that name what ranks, with each of their values."""
+    known = list_options(command)
+    choices = {name: getattr(known[name].type, "choices", None) or () for name in RANKED if name in known}
+    return [f"{name}={one}" for name, values in choices.items() for one in values]
 
 
 def _list_hidden(command: str) -> list[str]:
@@ -242,21 +255,44 @@ def _list_hidden(command: str) -> list[str]:
     return [max(one.opts, key=len) for one in hidden if not HIDDEN.intersection(one.opts)]
 
 
+VARIED: Final = ("tdp", "clock", "memory_bandwidth", "units")
+
+SMALL: Final = ("mlp", "attention_head", "resnet18", "squeezenet1_0")
+"""Networks that a smaller chip serves with less energy and a faster one with little more."""
+
+FORKED: Final = ("cpu", "gpu", "tpu", "kpu")
+
+DESIGNED: Final = ("energy", "latency")
+"""Objectives of a design that is asked for without any."""
+
+
 def try_designs(doors: Doors, rng: random.Random) -> None:
-    """Vary a chip: the design to build is no worse in both objectives than another one of the answer."""
-    (chip,), model = draw_chips(rng, 1), rng.choice(NETWORKS)
-    vary = [f"--vary={name}=x0.5,x1,x2" for name in rng.sample(("tdp", "clock", "memory_bandwidth", "units"), 2)]
-    words = ("explore", model, "--like", chip, *vary)
-    doors.court.same("an answer or a line", _find_fault(*doors.say(*words)), "", _of(words))
-    answer = doors.ask(*words)
-    choices = [] if answer is None else [one for one in answer["facts"] if one["fact"] == "choice"]
-    if answer is None or not choices or not answer["answer"].startswith("Build"):
-        return
-    values = ("energy_per_inference_j", "latency_s")
-    rows = [[row[name] for name in values] for row in answer["rows"]]
-    own = [row for row in rows if row[0] == choices[0]["value"]["value"]]
-    better = [row for row in rows if own and row[0] < own[0][0] * 0.98 and row[1] < own[0][1] * 0.98]
-    doors.court.same("no advice is dominated", better, [], _of(words))
+    """Vary chips: the design to build is not worse in both objectives than another one of the answer, and loses to the
+    unchanged chip in neither if another one does not.
+    """
+    chips = [one for one in draw_chips(rng, 60) if "fp32" in find_chip(one).peaks]
+    halved = [
+        one for one in chips if find_chip(one).unit_count.value % 2 == 0 and find_chip(one).architecture in FORKED
+    ]
+    asked = [(chips[0], rng.choice(NETWORKS), rng.sample(VARIED, 2))]
+    asked += [(one, rng.choice(SMALL), ["units", "clock"]) for one in halved[:4]]
+    for chip, model, names in asked:
+        words = ("explore", model, "--like", chip, *(f"--vary={name}=x0.5,x1,x2" for name in names))
+        code, out, messages = doors.say(*words, *BRIEF)
+        doors.court.same("an answer or a line", _find_fault(code, out, messages), "", _of(words))
+        answer = json.loads(out) if code == 0 else {"facts": []}
+        choices = [one for one in answer["facts"] if one["fact"] == "choice"]
+        changes = [one for one in answer["facts"] if one["fact"] == "change" and one["metric"] in DESIGNED]
+        if not choices or not changes:
+            continue
+        rows = [(row["energy_per_inference_j"], row["latency_s"]) for row in answer["rows"]]
+        own = [row for row in rows if row[0] == choices[0]["value"]["value"]]
+        better = [row for row in rows if own and row[0] < own[0][0] * 0.98 and row[1] < own[0][1] * 0.98]
+        before = {one["metric"]: one["before"]["value"] for one in changes}
+        gains = [[before[name] / value for name, value in zip(DESIGNED, row, strict=True)] for row in rows]
+        is_better = any(min(one) > 1.0 and max(one) > 1.03 for one in gains)
+        loses = not answer["answer"].startswith("Build") or " at " in answer["answer"]
+        doors.court.same("no advice is dominated", bool(better) or (is_better and loses), False, _of(words))
 
 
 PRICES: Final = re.compile(r"^\w+ ([\d,]+) .*?for ([\d.,]+) USD per month to be .*?; ([\d,]+) for ([\d.,]+) USD would")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import os
 import random
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+from unittest.mock import patch
 
 import numpy as np
 
@@ -15,20 +17,28 @@ from joulemap.bundle.chip import load_chips
 from joulemap.bundle.workload import open_zoo
 from joulemap.catalog.digest import ZOO
 from joulemap.domain.operator.name import EXAMPLES, find_operator
+from joulemap.physics.interval.half_width import BROKEN
+from joulemap.physics.law import LAWS as EVALUATED, RAISE, SEPARATOR, VARIABLE
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.workload import NO_KEY
 from joulemap.physics.workload import WorkloadColumns, columns_of
-from joulemap.system.errors import JoulemapError
+from joulemap.system.errors import JoulemapError, LawError
 from joulemap.system.record import frozen
 from joulemap.trace.single import describe
 from laws.network import Network, draw_network
 from laws.question import Question
+
+if TYPE_CHECKING:
+    from laws.court import Court
 
 RUNTIMES: Final = ("eager", "graph", "fused", "engine")
 
 
 OPERATORS: Final = tuple(one for one in EXAMPLES.values() if "devices=" not in one)
 """Single operators that run on one chip."""
+
+NAMED: Final = 20
+"""Maximum cells of a table that are asked again for the law of one evaluation that they break."""
 
 
 @cache
@@ -105,10 +115,13 @@ def predict(
     question: Question,
     cells: Sequence[tuple[str, str]],
     batches: Sequence[int],
-    refused: Counter[str],
+    court: Court,
     **settings: Any,
 ) -> Table | None:
-    """Return the predictions of a question's model on chips at precisions and batch sizes; None if it has none."""
+    """Return the predictions of a question's model on chips at precisions and batch sizes; None if it has none.
+
+    The laws of one evaluation are checked for each.
+    """
     models: Any = question.model
     if isinstance(question.model, Network):
         models = np.empty((1, len(batches)), dtype=object)
@@ -119,13 +132,15 @@ def predict(
             models, chips, precision=precisions, batch=np.array(batches)[None, :], runtime=question.runtime, **settings
         )
     except JoulemapError as error:
-        refused[f"{type(error).__name__}: {str(error)[:60]}"] += 1
+        court.refused[f"{type(error).__name__}: {str(error)[:60]}"] += 1
         return None
-    refused.update(code for code in prediction.refusal_code.ravel().tolist() if code)
-    return Table(question, tuple(cells), tuple(batches), prediction)
+    court.refused.update(code for code in prediction.refusal_code.ravel().tolist() if code)
+    table = Table(question, tuple(cells), tuple(batches), prediction)
+    _report_evaluated(court, table, settings)
+    return table
 
 
-def ask(question: Question) -> joulemap.Prediction:
+def ask(question: Question, **settings: Any) -> joulemap.Prediction:
     """Return the prediction of one question; raises as `joulemap.predict` does."""
     changes = {name: np.array([value]) for name, value in question.changes}
     return joulemap.predict(
@@ -135,4 +150,24 @@ def ask(question: Question) -> joulemap.Prediction:
         runtime=question.runtime,
         batch=question.batch,
         changes=changes or None,
+        **settings,
     )
+
+
+def _report_evaluated(court: Court, table: Table, settings: Mapping[str, Any]) -> None:
+    """Count the laws of one evaluation, and report the cells that break one: their ranges are a thousandfold wide."""
+    one = table.prediction
+    for law in EVALUATED:
+        court.compared[law.name] += int((one.refusal == "").sum())
+    with np.errstate(invalid="ignore"):
+        broken = one.latency_high_s >= one.latency_s * math.exp(BROKEN) * (1.0 - 1e-9)
+    for place in map(tuple, np.argwhere(broken)[:NAMED].tolist()):
+        question = table.ask(place)
+        with patch.dict(os.environ, {VARIABLE: RAISE}):
+            try:
+                ask(question, **settings)
+                names = ""
+            except LawError as error:
+                names = str(error).partition(" breaks ")[2]
+        for name in names.split(SEPARATOR) if names else [EVALUATED[0].name]:
+            court.report(name, math.inf, 0.0, (question,))

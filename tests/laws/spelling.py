@@ -124,7 +124,7 @@ def try_spellings(court: Court, rng: random.Random) -> None:
         if not is_traceable(one):
             return
         question = Question(model=Network((one,)), runtime=runtime)
-        table = predict(question, cells, [1, 2], court.refused)  # batches that are traced already
+        table = predict(question, cells, [1, 2], court)  # batches that are traced already
         if table is None:
             return
         tables.append((part.name, table))
@@ -176,7 +176,7 @@ def try_padding(court: Court, rng: random.Random) -> None:
         return
     question, boards = Question(runtime=rng.choice(RUNTIMES)), rng.sample(list_boards(), CHIPS // 2)
     cells = [*draw_cells(rng, CHIPS // 2), *((one, rng.choice(sorted(find_chip(one).peaks))) for one in boards)]
-    own, *larger = (predict(question.replace(model=Network((one,))), cells, [1], court.refused) for one in layers)
+    own, *larger = (predict(question.replace(model=Network((one,))), cells, [1], court) for one in layers)
     for table in larger:
         if own is None or table is None:
             return

@@ -64,7 +64,7 @@ TRIALS: Final = (
            "order of chips", "spelled default", "present value", "third chip", "winner", "probabilities", "first line",
            "next runs", "boundary", "host"),
     _trial("decisions", choice.try_decisions, 0.04, "on sale", "ties are told", "named chips", "unknown support",
-           "one pair", "worse chip"),
+           "one pair", "worse chip", "default chips"),
     _trial("metrics", choice.try_metrics, 0.03, "asked metric", "reasons", "reasons add up", "one mark"),
     _trial("members", choice.try_members, 0.03, "list is its members", "one rule of ties", "winner"),
     _trial("commands", choice.try_commands, 0.03, "one decision of commands", "one rule of sale",
@@ -81,11 +81,12 @@ TRIALS: Final = (
            "unknown words"),
     _trial("spelled", habit.try_spelled, 0.02, "spelled default"),
     _trial("ports", habit.try_ports, 0.02, "port", "slot of both ends"),
-    _trial("links", habit.try_links, 0.02, "port", "weights cross a link"),
+    _trial("links", habit.try_links, 0.02, "port", "asked link"),
     _trial("sets", machine.try_sets, 0.04, "one more device", "no idle device", "printed split",
            "one processor", "channels"),
     _trial("memories", machine.try_memories, 0.01, "usable memory"),
     _trial("hosts", machine.try_hosts, 0.01, "price of a system"),
+    _trial("files", machine.try_files, 0.01, "impossible hardware"),
     _trial("adapters", habit.try_adapters, 0.02, "ZeRO", "shards"),
     _trial("unbatched", habit.try_unbatched, 0.02, "a sample", "own networks"),
     _trial("words", habit.try_words, 0.02, "advice runs", "advice keeps the class",
@@ -102,27 +103,34 @@ TRIALS: Final = (
 )  # fmt: skip
 
 
-@frozen
+@frozen(kw_only=True)
 class Job:
     """Share of a run that one process does without a pause, so that an interrupted run has the tallies of most."""
 
     seed: int
     number: int
-    seconds: float
+    until: float
+    """Time at which the run ends, on the clock of `time.time`."""
     laws: tuple[str, ...]
+    trial: str = ""
+    """Name of the only trial, which is made once; empty for all in turn."""
 
 
 JOB_S: Final = 30.0
-"""Time of a job in seconds."""
+"""Longest time of a job in seconds."""
 
 TURN: Final = (5.0**0.5 - 1.0) / 2.0
 """Share of the list of trials by which each job begins later than the one before: few jobs begin with all of them."""
 
 
 def make_jobs(seed: int, seconds: float, workers: int, laws: tuple[str, ...]) -> list[Job]:
-    """Return jobs that take `seconds` on that many processes; `laws` are the only ones to try, or empty."""
-    rounds = max(1, round(seconds / JOB_S))
-    return [Job(seed, number, seconds / rounds, laws) for number in range(rounds * workers)]
+    """Return the jobs of a run that takes `seconds` on that many processes; `laws` are the only ones to try, or empty.
+
+    Every trial is made once first, so that a short run tries all laws; then all have their shares of the time.
+    """
+    until, order = time.time() + seconds, _shuffle(seed, laws)
+    each = [one.name for one in order] + [""] * (workers * math.ceil(seconds / JOB_S))
+    return [Job(seed=seed, number=number, until=until, laws=laws, trial=name) for number, name in enumerate(each)]
 
 
 def ignore_interrupt() -> None:
@@ -153,13 +161,22 @@ def _open_doors() -> Doors:
 
 
 def _take_turns(job: Job) -> Iterator[Trial]:
-    """Yield trials until the time of a job is up, next the one that has had least of its share of the time."""
-    chosen = [one for one in TRIALS if not job.laws or one.laws.intersection(job.laws)]
-    random.Random(job.seed).shuffle(chosen)
+    """Yield the trial of a job; without one, trials until time is up, next that with least of its share of the time."""
+    chosen = _shuffle(job.seed, job.laws)
+    if job.trial:
+        yield from [one for one in chosen if one.name == job.trial and time.time() < job.until]
+        return
     place = {one.name: number / len(chosen) + job.number * TURN for number, one in enumerate(chosen)}
     taken = {one.name: place[one.name] % 1.0 * one.share for one in chosen}
-    deadline = time.monotonic() + job.seconds
-    while (began := time.monotonic()) < deadline:
+    until = min(job.until, time.time() + JOB_S)
+    while (began := time.time()) < until:
         trial = min(chosen, key=lambda one: taken[one.name] / one.share)
         yield trial
-        taken[trial.name] += time.monotonic() - began
+        taken[trial.name] += time.time() - began
+
+
+def _shuffle(seed: int, laws: tuple[str, ...]) -> list[Trial]:
+    """Return the trials of laws, or all, in a random order."""
+    chosen = [one for one in TRIALS if not laws or one.laws.intersection(laws)]
+    random.Random(seed).shuffle(chosen)
+    return chosen

@@ -17,7 +17,7 @@ from joulemap.catalog.sheet import find_region, find_scenario
 from joulemap.domain.default import ALONE, CANDIDATES, find_batches
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName
-from joulemap.domain.settings import WAY_OF, Limits, Pay, Settings, Usage
+from joulemap.domain.settings import WAY_OF, Limits, Pay, Settings
 from joulemap.domain.table import Table, first_of_each, group
 from joulemap.generated.compare import PairChance
 from joulemap.generated.cost import AssumedNumber
@@ -100,38 +100,62 @@ def is_use_case(settings: Settings) -> bool:
     return bool(deployment) and "datacenter" not in deployment
 
 
-def drop_idle_hours(usage: Usage) -> Usage:
-    """Return the usage with utilization 1, so that only busy hours cost; a utilization that it states is kept."""
-    return usage if usage.utilization else attrs.evolve(usage, utilization=1.0)
+def drop_idle_hours(settings: Settings) -> Settings:
+    """Return the settings with utilization 1, so that only busy hours cost; a utilization that the site states is
+    kept.
+    """
+    site = settings.site
+    return settings if site.utilization else attrs.evolve(settings, site=attrs.evolve(site, utilization=1.0))
 
 
-def find_payment(usage: Usage, settings: Settings, usual: Pay = "rented") -> Pay:
+def pay_as(settings: Settings, pay: Pay | None) -> Settings:
+    """Return the settings with the way of paying of a question's limit, unless the question itself states one.
+
+    A way or a kind of seller that always holds, because a file states it, gives way.
+    """
+    site = settings.site
+    if pay is None or (site.pay and not site.is_standing("pay")):
+        return settings
+    gives_way = site.is_standing("seller") and WAY_OF.get(site.seller or "") != pay
+    changed = attrs.evolve(site, pay=pay, seller=None if gives_way else site.seller)
+    return attrs.evolve(settings, site=changed)
+
+
+def find_payment(settings: Settings, usual: Pay = "rented") -> Pay:
     """Return the way of paying that a question compares: the usual one, unless the question itself states one.
 
-    It is about buying if its prices are all purchase prices, or if its deployments or scenario exclude data centres.
-    The way never depends on the hardware, so that another candidate cannot change the costs of the others.
+    It is about buying if the prices that it states itself, in no file, are all purchase prices, or if its deployments
+    or scenario exclude data centres. The way never depends on the hardware, so that another candidate cannot change the
+    costs of the others.
     """
-    if usage.pay:
-        return usage.pay
-    if usage.seller:
-        return cast("Pay", WAY_OF[usage.seller])
-    if usage.prices:
-        return "bought" if all(price.usd_per_hour is None for price in usage.prices) else "rented"
+    site = settings.site
+    if site.pay:
+        return site.pay
+    if site.seller:
+        return cast("Pay", WAY_OF[site.seller])
+    if asked := [price for price in site.prices if price.is_asked]:
+        return "bought" if all(price.usd_per_hour is None for price in asked) else "rented"
     return "bought" if is_use_case(settings) else usual
 
 
-def read_usage(usage: Usage, settings: Settings, usual: Pay = "rented") -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return two sets of query parameters: the numbers and region of a usage, and its payment.
+NUMBERS: Final = (
+    "utilization", "lifetime_years", "hours_per_year", "pue", "usd_per_kwh", "gco2_per_kwh", "host_share",
+)  # fmt: skip
+"""Fields of a site that queries take as numbers."""
+
+
+def read_usage(settings: Settings, usual: Pay = "rented") -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return two sets of query parameters: the numbers and region of a site, and its payment.
 
     A number of -1 selects the catalogue's assumption. Payment is the way to pay, the kind of seller and given prices.
     Raises UnknownNameError for an unknown region or unknown hardware.
     """
-    numbers = attrs.asdict(usage)
-    region, seller = numbers.pop("region"), numbers.pop("seller")
-    del numbers["pay"], numbers["prices"]
+    site = settings.site
+    numbers = {name: getattr(site, name) for name in NUMBERS}
     given: dict[str, Any] = {name: -1.0 if value is None else float(value) for name, value in numbers.items()}
-    payment = {"pay": find_payment(usage, settings, usual), "seller": seller or "", **price_parameters(usage.prices)[0]}
-    return {**given, "region": find_region(region).region if region else ""}, payment
+    paid, _ = price_parameters(site.prices)
+    payment = {"pay": find_payment(settings, usual), "seller": site.seller or "", **paid}
+    return {**given, "region": find_region(site.region).region if site.region else ""}, payment
 
 
 def find_busy_hours(assumptions: Table[AssumedNumber]) -> float:
@@ -203,6 +227,8 @@ def count_host(
 @frozen(kw_only=True)
 class CandidateAnswer(RunAnswer):
     """Configurations to choose from; `rows` has one row per configuration, or one per configuration and way to pay."""
+
+    is_billed: ClassVar[bool] = True
 
     rows: Table[Any]
     assumptions: Table[AssumedNumber]

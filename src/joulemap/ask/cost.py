@@ -16,6 +16,7 @@ from joulemap.ask.candidate import (
     find_chip,
     list_first,
     list_ids,
+    pay_as,
     plan_candidates,
     read_chip,
     read_usage,
@@ -26,10 +27,10 @@ from joulemap.ask.fact import Caveat, Entry, Facts, Quantity, Turn, Value
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import opening_scope
-from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
+from joulemap.domain.default import DEPLOYED, LIMITS
 from joulemap.domain.metric import METRIC
 from joulemap.domain.offer import TERMS, WAYS
-from joulemap.domain.settings import Limits, Settings, Usage
+from joulemap.domain.settings import Limits, Settings
 from joulemap.domain.table import Table
 from joulemap.generated.cost import BreakEven, CostOption, GridFootprint
 from joulemap.generated.recommend import Violation
@@ -225,20 +226,19 @@ def cost(
     settings: Settings = DEPLOYED,
     *,
     between: Sequence[str] = (),
-    usage: Usage = USAGE,
     limits: Limits = LIMITS,
 ) -> CostAnswer:
     """Compute the cost of a million inferences on each configuration, rented or bought, with energy and carbon.
 
     The configurations are the same as in `pareto`, each rented or bought, whichever is cheaper. `between` names the two
     options of the break-even (`l4`, `l4:rented`, `epyc_9654:bought`), by default the cheapest bought and the cheapest
-    rented one. Configurations beyond the limits are excluded. Raises like `compare`;
-    UsageError for an option without a price, UnsupportedError if no configuration meets the limits.
+    rented one. Configurations beyond the limits are excluded; prices of the site replace those of the catalogue. Raises
+    like `compare`; UsageError for an option without a price, UnsupportedError if no configuration meets the limits.
     """
-    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, "both")
-    options, named = _read_options(between), price_parameters(usage.prices)[1]
+    settings = pay_as(settings, limits.pay)
+    used, pay = read_usage(settings, "both")
+    options, named = _read_options(between), price_parameters(settings.site.prices)[1]
     with opening_scope(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as scope:
-        scope = scope.sell(usage.prices)
         connection, ids = scope.connection, list(scope.run_ids)
         if limits.bounds:
             given = {"run_ids": ids, **limits.parameters, "host_share": used["host_share"]}

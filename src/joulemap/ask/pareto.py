@@ -22,9 +22,9 @@ from joulemap.ask.fact import Entry, Facts, Front, Quantity, Term
 from joulemap.ask.knee import find_knee
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import opening_scope, vary
-from joulemap.domain.default import CANDIDATES, USAGE, price_at_wall
+from joulemap.domain.default import CANDIDATES, price_at_wall
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
-from joulemap.domain.settings import Settings, Usage, check_name
+from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.analyze import RunTotal
 from joulemap.generated.pareto import ParetoPoint
@@ -160,7 +160,6 @@ def pareto(
     *,
     x: MetricName = "latency",
     y: MetricName = "energy_per_inference",
-    usage: Usage = USAGE,
 ) -> ParetoAnswer:
     """Compute the Pareto front of configurations in two metrics, and the configurations that it dominates.
 
@@ -171,11 +170,10 @@ def pareto(
         check_name("metric", name, METRIC_NAMES)
     if x == y:
         raise UsageError(f"both metrics are {x}: a front needs two")
-    usage.check_ranked(x, y)
+    settings.site.check_ranked(x, y)
     settings = price_at_wall(settings, (x, y))
-    used, pay = read_usage(usage, settings, "both" if "cost" in (x, y) else "rented")
+    used, pay = read_usage(settings, "both" if "cost" in (x, y) else "rented")
     with opening_scope(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as scope:
-        scope = scope.sell(usage.prices)
         units = {"x_value": METRIC[x].unit, "y_value": METRIC[y].unit}
         given = {"run_ids": list(scope.run_ids), "x": x, "y": y, **used, **pay}
         answer = ParetoAnswer(scope=scope, x=x, y=y, **fetch_candidates(scope, ParetoAnswer, units, **given))

@@ -22,6 +22,7 @@ from joulemap.ask.candidate import (
     lack_price,
     list_first,
     list_ids,
+    pay_as,
     plan_candidates,
     read_chip,
     read_usage,
@@ -34,11 +35,11 @@ from joulemap.ask.rule import UNKNOWN, find_caveats
 from joulemap.ask.scope import VARYING, Scope, opening_scope, vary
 from joulemap.catalog.sheet import find_scenario
 from joulemap.domain.catalogue import Scenario
-from joulemap.domain.default import CANDIDATES, LIMITS, USAGE, price_at_wall
+from joulemap.domain.default import CANDIDATES, LIMITS, price_at_wall
 from joulemap.domain.host import name_whole
 from joulemap.domain.metric import METRIC, METRIC_NAMES, TIE_RATIO, MetricName
 from joulemap.domain.offer import WAY_UNITS
-from joulemap.domain.settings import Limits, Pay, Settings, Usage, check_name
+from joulemap.domain.settings import Limits, Pay, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.recommend import RankedConfiguration, Violation
 from joulemap.plan.run import Plan
@@ -391,7 +392,6 @@ def recommend(
     *,
     objective: MetricName = "energy_per_inference",
     limits: Limits = LIMITS,
-    usage: Usage = USAGE,
 ) -> RecommendAnswer:
     """Return the configurations that meet the limits, best first, and the violations of the others.
 
@@ -399,7 +399,7 @@ def recommend(
     the smallest worst relative violation, and `misses_limits` is True. Raises like `compare`.
     """
     rate_per_s = limits.min_throughput_per_s or 0.0 if is_use_case(settings) else 0.0
-    return recommend_at_rate(source, model, settings, rate_per_s, objective=objective, limits=limits, usage=usage)
+    return recommend_at_rate(source, model, settings, rate_per_s, objective=objective, limits=limits)
 
 
 def recommend_at_rate(
@@ -410,7 +410,6 @@ def recommend_at_rate(
     *,
     objective: MetricName,
     limits: Limits,
-    usage: Usage,
     per: str = "inference",
 ) -> RecommendAnswer:
     """Return the answer of `recommend` at a fixed rate in inferences per second; 0 if the chip runs at full speed.
@@ -418,14 +417,14 @@ def recommend_at_rate(
     `per` is the unit of work of the model.
     """
     check_name("objective", objective, METRIC_NAMES)
-    usage.check_ranked(objective)
+    settings.site.check_ranked(objective)
     settings = price_at_wall(settings, (objective,))
     usual: Pay = "both" if objective == "cost" else "rented"
-    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, usual)
+    settings = pay_as(settings, limits.pay)
+    used, pay = read_usage(settings, usual)
     plan = plan_candidates(model, settings, rate_per_s)
     limits = _limit_rate(limits, plan, rate_per_s)
     with opening_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:
-        scope = scope.sell(usage.prices)
         asked: dict[str, Any] = {"objective": objective, "rate_per_s": rate_per_s}
         given = {"run_ids": list(scope.run_ids), **limits.parameters, **used, **pay, **asked}
         units = {"objective_value": METRIC[objective].unit}

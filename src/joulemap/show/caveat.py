@@ -72,7 +72,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     ),
     "deployed": Template("`--runtime engine` predicts {engine}, which deployments on {chips} use"),
     "engine": Template("engine means {engine} on {chips}; `--runtime fused` uses the framework's compiler"),
-    "elsewhere": Template("only sellers of another kind offer {chips} (`--seller` chooses)"),
+    "elsewhere": Template("only sellers of another kind offer {chips} (`--site seller` chooses)"),
     "fitted_to": Template(
         "intervals were fitted to these measurements; those of the scoreboard leave out the board or source"
     ),
@@ -85,7 +85,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     ),
     "gained": Template("only the new version runs on {chips}"),
     "given": Template("the price of {chips} is given, and taken as exact"),
-    "host": Template("the energy of {chips} excludes a host ([about +{host_ratio:set %}; ]`--host` adds one)"),
+    "host": Template("the energy of {chips} excludes a host ([about +{host_ratio:set %}; ]`--site host` adds one)"),
     "default_mode": Template("{chips} runs in its power mode {mode}, at most {cap}; others: {others:list}"),
     "hosted": Template(
         "energy and power of {chips} include the host {host}[, which is assumed to have a {slot} for them]"
@@ -99,8 +99,8 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "launched": Template("eager: {host} launches kernels of {chips} in {time} each"),
     "launched_beside": Template("eager: a core on the same chip launches kernels of {chips} in {time} each"),
     "launched_by_default": Template(
-        "eager: {host} launches kernels of {chips} in {time} each; `--host` selects another, `joulemap measure host` "
-        "times this machine"
+        "eager: {host} launches kernels of {chips} in {time} each; `--site host` selects another, `joulemap measure "
+        "host` times this machine"
     ),
     "lost": Template("the new version does not run on {chips}"),
     "limited": Template("{compiler} of {chips} leaves {operations:and} to {helper}"),
@@ -127,7 +127,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
         "`--calibration own` disables this"
     ),
     "slowed": Template("the power cap slows {chips} to {clock_hz} ({clock_fraction:%} of the full clock)"),
-    "sold": Template("the price of {chips} is a {seller} price (`--seller` compares one kind)"),
+    "sold": Template("the price of {chips} is a {seller} price (`--site seller` compares one kind)"),
     "stored": Template(
         "GEMM weights are stored as {format}; the GEMM kernel dequantizes them; norms, biases and tables keep the "
         "precision of activations"

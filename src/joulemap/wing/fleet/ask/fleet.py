@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 import attrs
 
@@ -27,7 +27,7 @@ from joulemap.ask import (
     weigh_findings,
 )
 from joulemap.catalog import load_models
-from joulemap.domain import DEPLOYED, TIE_RATIO, USAGE, Settings, Table, Usage, find_model_name, make_table
+from joulemap.domain import DEPLOYED, TIE_RATIO, Settings, Table, find_model_name, make_table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.plan import Source
 from joulemap.plan.price import find_chip
@@ -35,10 +35,10 @@ from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.wing.fleet.capacity.mixture import SAVED, mix
 from joulemap.wing.fleet.capacity.rank import OBJECTIVES, Terms, list_queues
 from joulemap.wing.fleet.capacity.row import LATE, OK, WATCHED, FleetRow, first_of_each
-from joulemap.wing.fleet.capacity.sized import SizedFleets, size_deployments, size_devices
+from joulemap.wing.fleet.capacity.sized import SizedFleets, size_devices
 from joulemap.wing.fleet.demand import Demand, Level
 from joulemap.wing.fleet.generated.row import FleetWinner, LevelRow, MixedRow, PairRow, QueueRow
-from joulemap.wing.llm.serve import SERVING, ServedRun, Serving, check_served
+from joulemap.wing.llm.serve import SERVING, Serving
 
 LEAST_ENERGY: Final = "least_energy"
 """Metric of the choice of the fleet with the least energy, if the objective chooses another one."""
@@ -70,6 +70,8 @@ VALUES: Final[Mapping[str, tuple[str, str]]] = {
 @frozen(kw_only=True)
 class FleetAnswer(RunAnswer):
     """Fleets for a demand, best first by the objective; refused fleets come last."""
+
+    is_billed: ClassVar[bool] = True
 
     about = ("demand", "shares", "levels", "pay", "engine")
 
@@ -117,6 +119,8 @@ class FleetAnswer(RunAnswer):
         """
         best = [row for row in first_of_each(self.ok) if row.batch is not None]
         if self.serving is not None:
+            from joulemap.wing.llm.serve import ServedRun, check_served
+
             served = (
                 ServedRun(row.label, row.hardware, row.precision, row.batch, row.server_device_count, rate)
                 for row in best
@@ -168,7 +172,6 @@ def fleet(
     *,
     demand: Demand,
     serving: Serving = SERVING,
-    usage: Usage = USAGE,
 ) -> FleetAnswer:
     """Return how many of each chip serve a demand, with the best fleet by the objective first.
 
@@ -177,10 +180,11 @@ def fleet(
     tokens is served as `llm` serves it. Raise the errors of `compare`; UsageError for an invalid demand;
     UnsupportedError, with the nearest hardware, if no fleet meets the target.
     """
-    demand = _resolve(demand)
-    usage.check_ranked(demand.objective)
+    demand = _resolve(demand, settings)
     if demand.is_of_tokens:
-        fleets = size_deployments(source, model, settings, demand, serving, usage)
+        from joulemap.wing.fleet.capacity.served import size_deployments
+
+        fleets = size_deployments(source, model, settings, demand, serving)
     elif demand.p99_s is None:
         raise UsageError("name a latency target: --p99 15ms; for a language model --first-token and --between-tokens")
     elif serving != SERVING:
@@ -189,13 +193,13 @@ def fleet(
             "--between-tokens, not to --p99: leave them out"
         )
     else:
-        fleets = size_devices(source, model, settings, demand, usage)
+        fleets = size_devices(source, model, settings, demand)
     return _rank(fleets, demand)
 
 
-def _resolve(demand: Demand) -> Demand:
+def _resolve(demand: Demand, settings: Settings) -> Demand:
     """Return the demand with ids of owned chips and the catalogue's names of models; UsageError for an invalid file."""
-    owned = {find_chip(name): count for name, count in demand.owned.items()}
+    owned = {find_chip(name): count for name, count in (demand.owned or settings.site.owned).items()}
     beside = {find_model_name(name, load_models()): share for name, share in demand.beside.items()}
     demand = attrs.evolve(demand, owned=owned, beside=beside)
     demand.check()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
 import attrs
 
@@ -25,7 +25,7 @@ from joulemap.ask import (
     find_caveats,
     read_usage,
 )
-from joulemap.domain import USAGE, Settings, Table, Usage, first_of_each, make_table
+from joulemap.domain import Settings, Table, first_of_each, make_table
 from joulemap.domain.default import LEARNED
 from joulemap.generated.compare import PairChance
 from joulemap.generated.cost import AssumedNumber
@@ -79,6 +79,8 @@ LEAST_SHARE: Final = 0.0005
 class TrainAnswer(RunAnswer):
     """Answer with the training step of a model on several chips, device counts, precisions and batches."""
 
+    is_billed: ClassVar[bool] = True
+
     about = ("model", "training", "pay")
 
     model: str
@@ -113,7 +115,6 @@ def train(
     settings: Settings = LEARNED,
     *,
     training: Training = TRAINING,
-    usage: Usage = USAGE,
 ) -> TrainAnswer:
     """Return time, energy, memory and sample cost of a model's training step on each chip.
 
@@ -131,7 +132,7 @@ def train(
     selection = select_hardware(settings)
     steps = list(list_steps(model, training, settings, selection))
     ensure_all(source, [plan for step in steps for plan in step.plans.values()])
-    used, pay = read_usage(drop_idle_hours(usage), settings)  # training uses the devices all the time
+    used, pay = read_usage(drop_idle_hours(settings))  # training uses the devices all the time
     rows: list[TrainingRow] = []
     names: dict[int, str] = {}
     given = {**used, **pay}

@@ -56,7 +56,7 @@ STEP_TIME: Final = "step time"
 SHOWN: Final = 20
 """Maximum configurations in a figure."""
 
-PAID: Final = Template("cost and carbon: {use}; `joulemap cost --details` lists the other assumptions")
+PAID: Final = Template("cost and carbon: {use}; `joulemap cost --show details` lists the other assumptions")
 
 ONLY: Final = Template("Expect {most}{rate} {unit} from {name}[, at {sample} per sample].")
 BEST: Final = Template("Use {name}: it trains at {most}{rate} {unit}[ and uses {sample} per sample].")
