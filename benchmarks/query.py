@@ -206,9 +206,9 @@ def ask_answers(path: Path, models: Sequence[str]) -> list[Timing]:
         ),
         ("compare, all models", "all", lambda: len(workspace.compare_models(models, every).rows)),
         (
-            "compare --sort --details",
+            "compare --sort --show details",
             "one",
-            lambda: len(workspace.rank_hardware(MODEL, every, has_details=True, has_subgraphs=True).numbers or ()),
+            lambda: len(workspace.rank_hardware(MODEL, every, has_details=True).numbers or ()),
         ),
         ("analyze", "one", lambda: len(workspace.analyze(MODEL, HARDWARE[1], batch=BATCH).operators)),
         ("explain", "one", lambda: len(workspace.explain(MODEL, *HARDWARE[:2], batch=BATCH).terms)),

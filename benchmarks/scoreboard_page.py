@@ -91,8 +91,8 @@ table has **held-out measurements** alone: no coefficient, calibration or interv
 """
 
 AFTER: Final = """\
-For one chip, ask the tool. `validate` scores predictions against every measurement that ships, and `--notes` of any
-answer says what its intervals rest on:
+For one chip, ask the tool. `validate` scores predictions against every measurement that ships, and `--show notes` of
+any answer says what its intervals rest on:
 
     joulemap validate --hardware t4                     errors and number of measurements of a chip, by runtime
     joulemap validate --hardware H200 --by family       also split, scope, precision, batch, kind and operator

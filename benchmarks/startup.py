@@ -62,7 +62,7 @@ def main() -> None:
         subprocess.run([joulemap, "compare", "resnet18", "--db", path], capture_output=True, check=True)
         pairs: dict[str, tuple[Callable[[int], list[str]], list[str], float]] = {
             "first compare, no database, traced": (
-                lambda index: [joulemap, "compare", "resnet18", "--retrace", "--db", traced[index]],
+                lambda index: ["env", "JOULEMAP_RETRACE=1", joulemap, "compare", "resnet18", "--db", traced[index]],
                 [python, "-c", "import torch, torchvision.models"],
                 0.65,
             ),

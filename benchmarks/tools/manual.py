@@ -1,4 +1,4 @@
-"""Commands as records, for pages and tests that restate `--help-all`."""
+"""Commands as records, for pages and tests that restate `--help all`."""
 
 from __future__ import annotations
 

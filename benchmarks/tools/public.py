@@ -37,6 +37,7 @@ ERRORS: Final = tuple(
 """Names of all public exception classes."""
 
 BESIDE: Final = {
+    "joulemap.ask.site": ("read_site",),
     "joulemap.workspace": ("Workspace",),
     "joulemap.catalog.load": ("load_catalogue",),
     "joulemap.physics.record.configuration": ("Configuration",),
@@ -85,12 +86,12 @@ EXTEND: Final = {
 
 TOP: Final = {
     "Workspace", "Patience",
-    "Settings", "SettingsKeywords", "RunKeywords", "ModelKeywords", "Limits", "Usage", "Price", "Bounds",
+    "Settings", "SettingsKeywords", "RunKeywords", "ModelKeywords", "Limits", "Site", "Price", "Bounds",
     "Precision", "RuntimeName", "BoundaryName", "Deployment", "MetricName", "Metric", "METRICS",
     "Hardware", "Workload", "Subgraph", "Operator", "Configuration", "Measurement", "Run",
     "Answer", "Facts", "Table", "Column", "Row", "Rows", "Statement",
     "OperatorCall", "OperatorCost", "formula",
-    "Prediction", "predict",
+    "Prediction", "predict", "read_site",
 }  # fmt: skip
 """Names of the package itself, beside the questions as functions and the errors."""
 

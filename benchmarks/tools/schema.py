@@ -53,11 +53,11 @@ HEAD: Final[dict[str, Any]] = {
 
 ENVELOPE: Final[dict[str, Any]] = {
     "type": "object",
-    "description": "A table alone with --envelope: its rows, as the command's array has them, behind the head.",
+    "description": "A table alone with the habit `envelope`: its rows, as in the command's array, behind the head.",
     "properties": {**HEAD, "rows": {"type": "array", "items": {"type": "object"}}},
     "required": [*HEAD, "rows"],
 }
-"""Document of a single table, if `--envelope` requests an object."""
+"""Document of a single table, if the habit `envelope` requests an object."""
 
 OPTIONAL: Final[dict[str, Any]] = {
     "answer": {**TEXT, "description": "The answer in a sentence."},
@@ -278,7 +278,7 @@ def make_schema() -> dict[str, Any]:
         "$comment": GENERATED,
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What joulemap writes with --format json",
-        "description": "Documents are objects; a table alone is an array of its rows, with --envelope "
+        "description": "Documents are objects; a table alone is an array of its rows, with the habit `envelope` "
         "`$defs/Envelope`. `$defs/commands` has both by command. Properties that are not listed may be added without a "
         "new version.",
         "type": "object",

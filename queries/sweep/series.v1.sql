@@ -4,7 +4,7 @@ summary = "Best batch of each chip: within a latency budget, for throughput and 
 grain = "one row per model, hardware, precision and runtime of the requested runs"
 order = ["model", "precision", "runtime", "throughput_per_s descending, refused ones last", "hardware"]
 [parameters]
-max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "latency budget of a batch, in seconds; 0 for none" }
+max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "latency budget of a batch, in seconds; 0 for none; where a batch is within it, batches beyond it are never the best" }
 zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "minimum inferences per joule of an efficient batch, as a share of the highest of its series" }
 [columns]
 batch_count = { type = "BIGINT", meaning = "number of batches that run" }
@@ -20,7 +20,7 @@ throughput_latency_s = { heading = "latency at highest throughput", type = "DOUB
 energy_batch = { type = "INTEGER", null = true, meaning = "batch with the lowest energy per inference" }
 energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per inference at energy_batch" }
 energy_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency at energy_batch" }
-zone_low_batch = { heading = "efficient batches", type = "INTEGER", null = true, meaning = "smallest efficient batch: efficient batches adjoin energy_batch, with at least zone_fraction of its inferences per joule" }
+zone_low_batch = { heading = "efficient batches", type = "INTEGER", null = true, meaning = "smallest efficient batch: efficient batches adjoin the batch with the lowest energy per inference of all, with at least zone_fraction of its inferences per joule" }
 zone_high_batch = { type = "INTEGER", null = true, meaning = "largest efficient batch" }
 zone_low_power_w = { heading = "power at efficient batches", type = "DOUBLE", null = true, unit = "W", meaning = "least average power of efficient batches" }
 zone_high_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "largest average power of efficient batches" }
@@ -33,7 +33,11 @@ WITH asked AS (
     SELECT
         model, hardware, architecture, "precision", runtime, series, batch, nullif(reason, '') AS refusal, latency_s,
         throughput_per_s, throughput_limit, energy_per_inference_j, average_power_w, is_projection,
-        is_available, run_id
+        is_available, run_id,
+        latency_s IS NOT NULL AND (
+            latency_s <= $max_latency_s
+            OR NOT coalesce(bool_or(latency_s <= $max_latency_s) OVER (PARTITION BY series, hardware), FALSE)
+        ) AS is_kept
     FROM cube.run(run_ids := $run_ids)
 ),
 followed AS (
@@ -55,9 +59,10 @@ followed AS (
         min({
             'cost': CAST(1e0 / throughput_per_s AS FLOAT), 'batch': batch, 'value': throughput_per_s,
             'latency_s': latency_s, 'throughput_limit': throughput_limit
-        }) FILTER (WHERE latency_s IS NOT NULL) AS busiest,
+        }) FILTER (WHERE is_kept) AS busiest,
         min({'cost': energy_per_inference_j, 'batch': batch, 'latency_s': latency_s})
-            FILTER (WHERE latency_s IS NOT NULL) AS leanest,
+            FILTER (WHERE is_kept) AS leanest,
+        min({'cost': energy_per_inference_j, 'batch': batch}) FILTER (WHERE latency_s IS NOT NULL) AS thriftiest,
         max({'batch': batch, 'throughput_per_s': throughput_per_s}) FILTER (WHERE latency_s IS NOT NULL) AS largest,
         max(CASE WHEN batch = 1 THEN throughput_per_s END) AS single_per_s,
         bool_or(is_projection) AS is_projection,
@@ -72,9 +77,9 @@ near AS (
         a.hardware,
         a.batch,
         a.average_power_w,
-        bool_and(coalesce(s.leanest.cost / a.energy_per_inference_j >= $zone_fraction, FALSE)) OVER (
-            PARTITION BY a.series, a.hardware, a.batch >= s.leanest.batch
-            ORDER BY abs(a.batch - s.leanest.batch), a.run_id
+        bool_and(coalesce(s.thriftiest.cost / a.energy_per_inference_j >= $zone_fraction, FALSE)) OVER (
+            PARTITION BY a.series, a.hardware, a.batch >= s.thriftiest.batch
+            ORDER BY abs(a.batch - s.thriftiest.batch), a.run_id
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         ) AS is_in_zone
     FROM asked AS a

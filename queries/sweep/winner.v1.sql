@@ -3,20 +3,27 @@ record = "SweepWinner"
 summary = "Best hardware at each batch of a sweep, and the batches at which it changes"
 grain = "one row per model, precision, runtime, metric and batch"
 order = ["model", "precision", "runtime", "metric", "batch"]
+[parameters]
+takes_all = { type = "BOOLEAN", default = false, meaning = "true to rank unavailable hardware too; it is also ranked where no available hardware runs the model" }
 [columns]
 metric = { shown = "metric", type = "VARCHAR", values = "MetricName", meaning = "metric: edp, energy x latency of a batch; energy_per_inference; latency of a batch" }
-winner = { heading = "best", type = "VARCHAR", meaning = "hardware with the least value of the metric; ties go to the first name" }
+winner = { heading = "best", type = "VARCHAR", meaning = "ranked hardware with the least value of the metric; ties go to the first name" }
 value = { shown = "in unit", type = "DOUBLE", meaning = "value of the winner, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s or Js" }
 probability_ahead = { heading = "confidence", type = "DOUBLE", null = true, meaning = "probability that the winner is better than the runner-up; null without one" }
-candidate_count = { type = "BIGINT", meaning = "number of chips that run this batch" }
+candidate_count = { type = "BIGINT", meaning = "number of ranked chips that run this batch" }
 previous_batch = { type = "INTEGER", null = true, meaning = "the next smaller batch of the sweep; null for the first" }
 previous_winner = { type = "VARCHAR", null = true, meaning = "winner at the next smaller batch" }
 is_change = { heading = "new best", type = "BOOLEAN", meaning = "true if the winner differs from the one at the next smaller batch" }
 is_overtaking = { type = "BOOLEAN", meaning = "true if the winner changes although previous_winner runs this batch too" }
 advantage_ratio = { shown = "[{advantage_ratio:x} better than {runner_up}]" }
 */
-WITH candidate AS (
+WITH ran AS (
+    SELECT model, "precision", runtime, series, batch, hardware, run_id, edp_js, energy_per_inference_j, latency_s
+    FROM cube.run(run_ids := $run_ids, rows := 'evaluated')
+    QUALIFY $takes_all OR is_available OR NOT bool_or(is_available) OVER (PARTITION BY series)
+),
+candidate AS (
     SELECT
         model, "precision", runtime, series, batch, hardware, run_id,
         unnest([
@@ -24,7 +31,7 @@ WITH candidate AS (
             {'metric': 'energy_per_inference', 'unit': find_metric('energy_per_inference').unit, 'value': energy_per_inference_j},
             {'metric': 'latency', 'unit': find_metric('latency').unit, 'value': latency_s}
         ], recursive := TRUE)
-    FROM cube.run(run_ids := $run_ids, rows := 'evaluated')
+    FROM ran
 ),
 ranked AS (
     SELECT

@@ -13,8 +13,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
-from joulemap.domain.settings import DEFAULT_DATABASE
 from joulemap.question import Question
+from joulemap.system.config import DEFAULT_DATABASE
 from joulemap.workspace import Workspace
 
 _chosen: Workspace | None = None

@@ -7,10 +7,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from joulemap.domain.settings import DEFAULT_DATABASE
 from joulemap.plan.source import Progress, Source, Talk
 from joulemap.question import list_questions
 from joulemap.store.connection import PATIENT, Patience, log, place_database
+from joulemap.system.config import DEFAULT_DATABASE
 from joulemap.system.errors import UnknownNameError
 
 if TYPE_CHECKING:

@@ -151,7 +151,7 @@ def test_strengths_are_held_against_the_median_and_the_peak() -> None:
 
 
 def test_the_mix_of_a_model_adds_up(workspace: Workspace) -> None:
-    answer = workspace.rank_hardware("mobilenet_v2", has_subgraphs=True)
+    answer = workspace.rank_hardware("mobilenet_v2", has_details=True)
     mix = {row.kind: row for row in answer.mix}
     assert sum(row.operator_count for row in answer.mix) == answer.mix[0].all_operator_count
     assert sum(row.mac_count for row in answer.mix) == answer.mix[0].all_mac_count
@@ -172,7 +172,7 @@ def test_a_scenario_ranks_each_chip_at_the_mode_that_fits(joulemap: Run, workspa
     assert document["left_out"]["rtx_4090"] == "at least 150 W"
     assert all(row["microarchitecture"] for row in document["rows"])
     drawn = joulemap("compare", "resnet18", "--scenario", "robot", "--sort", "efficiency", "--precision", "int8",
-                     "--verbose", "--details", "--notes", "--db", workspace.path)  # fmt: skip
+                     "--show=details", "--show=notes", "--db", workspace.path)  # fmt: skip
     for text in (
         OPERATORS_TITLE,
         NUMBERS_TITLE,
@@ -237,7 +237,7 @@ def test_what_cannot_be_compared_says_so(workspace: Workspace) -> None:
     ("arguments", "message"),
     [
         (("resnet18", "vit_b_16", "--sort", "energy"), "for one model at --level summary"),
-        (("resnet18", "--level", "detailed", "--verbose"), "for one model at --level summary"),
+        (("resnet18", "--level", "detailed", "--sort", "power"), "for one model at --level summary"),
         (("resnet18", "--level", "operator", "--baseline", "tpu_v4"), "--baseline is for the summary"),
         (("resnet18", "--sort", "beauty"), "'beauty' is not one of 'latency'"),
         (("resnet18", "--metric", "beauty"), "'beauty' is not one of 'energy'"),

@@ -9,7 +9,7 @@ import pytest
 from compare import assert_close
 from joulemap.ask.cost import CostAnswer
 from joulemap.ask.fact import Caveat, Choice, Turn
-from joulemap.domain.settings import Price, Usage
+from joulemap.domain.settings import Price, Site
 from joulemap.show.cost import list_reasons
 from joulemap.workspace import Workspace
 
@@ -28,7 +28,7 @@ def test_the_cheaper_way_of_paying_is_taken(answer: CostAnswer, workspace: Works
     assert volume.after == even.break_even_inferences
     assert set(volume.runs) == {even.run_a, even.run_b}
     ways = [
-        workspace.cost("conv_block", hardware=list(CHIPS), batch=(1, 8), precision=("int8",), usage=Usage(pay=pay)).best
+        workspace.cost("conv_block", hardware=list(CHIPS), batch=(1, 8), precision=("int8",), site=Site(pay=pay)).best
         for pay in ("rented", "bought")
     ]
     assert_close(best.usd_per_million, min(one.usd_per_million or 0.0 for one in ways if one is not None))
@@ -38,22 +38,22 @@ def test_a_price_weighs_as_the_interval_of_its_part_of_the_cost(answer: CostAnsw
     rival = answer.facts.of(Choice)[0].runs[1]
     rows = {row.run_id: row for row in answer.rows if row.rank is not None}
     asked: dict[str, Any] = {"hardware": list(CHIPS), "batch": (1, 8), "precision": ("int8",)}
-    rented = workspace.cost("conv_block", **asked, usage=Usage(pay="rented"))
+    rented = workspace.cost("conv_block", **asked, site=Site(pay="rented"))
     first = rented.facts.of(Choice)[0].runs[0]
     by_run = {one.runs[0]: one for one in rented.facts.of(Caveat) if one.kind == "priced"}
     prices = {row.run_id: row.price_half_width for row in rented.rows if row.rank is not None}
     assert_close(by_run[first].weight, prices[first])  # a rent is the whole cost
     given = (Price(hardware="l4", usd_per_hour=0.1), Price(hardware="t4", usd_per_hour=0.2))
     exact = workspace.cost(
-        "conv_block", hardware=["l4", "t4"], batch=(8,), precision=("int8",), usage=Usage(prices=given)
+        "conv_block", hardware=["l4", "t4"], batch=(8,), precision=("int8",), site=Site(prices=given)
     )
     assert {one.kind for one in exact.facts.of(Caveat)} & {"priced", "given"} == {"given"}
     assert rival in rows
 
 
 def test_chips_without_a_price_are_named_and_chips_that_nobody_sells_do_not_lead(workspace: Workspace) -> None:
-    rented = Usage(pay="rented")
-    answer = workspace.cost("conv_block", hardware=list(CHIPS), batch=(1, 8), precision=("int8",), usage=rented)
+    rented = Site(pay="rented")
+    answer = workspace.cost("conv_block", hardware=list(CHIPS), batch=(1, 8), precision=("int8",), site=rented)
     (lost,) = (one for one in answer.facts.of(Caveat) if one.kind == "unoffered")
     assert {answer.facts.runs[one].hardware for one in lost.runs} == {"groq_tsp_v1"}
     reasons = list_reasons(answer.facts)

@@ -245,7 +245,7 @@ def test_a_difference_of_runs_is_exact_in_every_part(joulemap: Run, database: Pa
         "only in A", "only in B", "count", "price", "time", "static power",
     ]  # fmt: skip
     assert_cells(joulemap("db", "diff", 1, 2, "-f", "csv", "--db", database).stdout, document["constants"])
-    shown = joulemap("db", "diff", 1, 2, "--db", database, "--details").stdout
+    shown = joulemap("db", "diff", 1, 2, "--db", database, "--show=details").stdout
     assert "do not sum" not in shown
     assert all(one in shown for one in ("Settings that differ", "Constants that differ", SUM, "exact"))
     gone = joulemap("db", "diff", 1, 99_999, "--db", database)

@@ -12,7 +12,7 @@ from conftest import Run
 from joulemap.ask.fact import Share, Turn
 from joulemap.ask.flip import Flip, FlipAnswer
 from joulemap.domain.metric import METRIC, VariedMetricName
-from joulemap.domain.settings import Usage
+from joulemap.domain.settings import Site
 from joulemap.physics.interval.error_scale import LOGISTIC
 from joulemap.physics.root import solve
 from joulemap.system.errors import UnsupportedError, UsageError
@@ -151,14 +151,14 @@ def test_a_constant_of_the_class_is_one_constant_of_both(workspace: Workspace) -
 
 @pytest.mark.slow
 def test_costs_rest_on_use_as_one_constant_of_both(workspace: Workspace) -> None:
-    usage = Usage(pay="rented")
-    answer = workspace.flip("resnet18", "l4", "h100_sxm5", precision="bf16", metric="cost", usage=usage)
+    usage = Site(pay="rented")
+    answer = workspace.flip("resnet18", "l4", "h100_sxm5", precision="bf16", metric="cost", site=usage)
     rows = {(row.side, row.constant): row for row in answer.rows}
     cost_a, cost_b = answer.values
     assert_close(known(rows["A", "price_cloud"].flip_ratio), cost_b / cost_a, rel=1e-5)
     assert ("both", "use.utilization") not in rows  # both are rented: it moves them alike
     powered = workspace.flip(
-        "resnet18", "jetson_orin_nano", "l4", precision="fp16", metric="carbon", usage=Usage(utilization=0.9)
+        "resnet18", "jetson_orin_nano", "l4", precision="fp16", metric="carbon", site=Site(utilization=0.9)
     )
     assert ("both", "use.grid") not in {(row.side, row.constant) for row in powered.rows}
     assert ("both", "use.utilization") in {(row.side, row.constant) for row in powered.rows}

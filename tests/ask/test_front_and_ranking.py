@@ -25,7 +25,7 @@ from joulemap.domain.default import CANDIDATES, find_batches
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.host import HOST_COLUMNS
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.domain.settings import LIMITED, Limits, Pay, Price, Settings, Usage
+from joulemap.domain.settings import LIMITED, Limits, Pay, Price, Settings, Site
 from joulemap.show.pareto import spread_evenly
 from joulemap.store.connection import Connection
 from joulemap.system.errors import ExitCode, SqlError, UnknownNameError, UsageError
@@ -661,21 +661,22 @@ def test_a_chip_has_the_price_of_its_cheapest_seller_on_demand(made_up: Connecti
 
 def test_the_way_of_paying_follows_from_the_question_alone() -> None:
     rent, buy = Price(hardware="l4", usd_per_hour=1.0), Price(hardware="l4", purchase_usd=1.0)
-    cases: list[tuple[Usage, Settings, tuple[Price, ...], str]] = [
-        (Usage(), Settings(hardware=("raspberry_pi_5",)), (), "rented"),
-        (Usage(pay="both"), Settings(deployment=("edge",)), (), "both"),
-        (Usage(seller="retail"), Settings(), (rent,), "bought"),
-        (Usage(), Settings(), (buy,), "bought"),
-        (Usage(), Settings(deployment=("edge",)), (buy, rent), "rented"),
-        (Usage(), Settings(deployment=("edge", "embedded")), (), "bought"),
-        (Usage(), Settings(deployment=("datacenter", "edge")), (), "rented"),
-        (Usage(), Settings(scenario="camera"), (), "bought"),
-        (Usage(), Settings(scenario="datacenter"), (), "rented"),
+    cases: list[tuple[Site, Settings, str]] = [
+        (Site(), Settings(hardware=("raspberry_pi_5",)), "rented"),
+        (Site(pay="both"), Settings(deployment=("edge",)), "both"),
+        (Site(seller="retail", prices=(rent,)), Settings(), "bought"),
+        (Site(prices=(buy,)), Settings(), "bought"),
+        (Site(prices=(buy, rent)), Settings(deployment=("edge",)), "rented"),
+        (Site(prices=(attrs.evolve(buy, is_asked=False),)), Settings(), "rented"),
+        (Site(), Settings(deployment=("edge", "embedded")), "bought"),
+        (Site(), Settings(deployment=("datacenter", "edge")), "rented"),
+        (Site(), Settings(scenario="camera"), "bought"),
+        (Site(), Settings(scenario="datacenter"), "rented"),
     ]
-    for usage, asked, prices, way in cases:
-        priced = attrs.evolve(usage, prices=prices)
-        assert find_payment(priced, asked) == way
-        assert find_payment(priced, attrs.evolve(asked, hardware=("l4", "tpu_v4"))) == way
+    for place, asked, way in cases:
+        asked = attrs.evolve(asked, site=place)
+        assert find_payment(asked) == way
+        assert find_payment(attrs.evolve(asked, hardware=("l4", "tpu_v4"))) == way
 
 
 def test_price_energy_and_power_include_a_host_together(made_up: Connection) -> None:
@@ -789,12 +790,12 @@ def test_the_command_line_asks_what_the_library_asks() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Usage(utilization=0.0), "utilization is 0, expected above 0 and at most 1"),
-        (lambda: Usage(utilization=1.1), "utilization is 1.1"),
-        (lambda: Usage(pue=0.9), "pue is 0.9, expected at least 1"),
-        (lambda: Usage(lifetime_years=math.inf), "lifetime_years is inf, expected above 0 and at most 1000"),
-        (lambda: Usage(hours_per_year=9000.0), "hours_per_year is 9000"),
-        (lambda: Usage(gco2_per_kwh=-1.0), "gco2_per_kwh is -1"),
+        (lambda: Site(utilization=0.0), "utilization is 0, expected above 0 and at most 1"),
+        (lambda: Site(utilization=1.1), "utilization is 1.1"),
+        (lambda: Site(pue=0.9), "pue is 0.9, expected at least 1"),
+        (lambda: Site(lifetime_years=math.inf), "lifetime_years is inf, expected above 0 and at most 1000"),
+        (lambda: Site(hours_per_year=9000.0), "hours_per_year is 9000"),
+        (lambda: Site(gco2_per_kwh=-1.0), "gco2_per_kwh is -1"),
         (lambda: Limits(max_power_w=math.nan), "max_power_w is nan"),
         (lambda: Limits(max_power_w=-1.0), "max_power_w is -1, expected above 0"),
     ],
@@ -855,7 +856,7 @@ def test_named_chips_of_unlike_deployments_are_compared_at_the_same_batches() ->
 @pytest.mark.parametrize("pay", ["rented", "bought", "both"])
 def test_every_question_on_money_names_the_same_cheapest(workspace: Workspace, pay: Pay) -> None:
     """Without a stated runtime, batch or boundary, the questions agree on configuration and cost."""
-    chips, usage = ["l4", "xeon_8490h", "raspberry_pi_5"], Usage(pay=pay)
+    chips, usage = ["l4", "xeon_8490h", "raspberry_pi_5"], Site(pay=pay)
     given: dict[str, Any] = {"hardware": chips, "precision": "int8", "usage": usage}
     cheapest = workspace.cost("mobilenet_v2", **given).best
     recommended = workspace.recommend("mobilenet_v2", objective="cost", **given)
@@ -890,7 +891,8 @@ def test_what_cannot_be_had_wins_nothing_and_says_what_it_would(chosen: Path, jo
         and answer.projection.rank is None
     )
     every = Workspace(chosen).recommend("resnet18", attrs.evolve(FEW, takes_all=True))
-    assert every.best is not None and every.best.hardware == "kpu_t256@30W" and every.projection is None
+    assert every.ranked[0].hardware == "kpu_t256@30W" and every.projection is None
+    assert every.best is not None and every.best.hardware == "tpu_v4"  # a tie that speed breaks
     words = ["--hardware", "tpu_v4,h100_sxm5,kpu_t256@30W", "--precision", "fp32,bf16", "--batch", "1"]
     text = joulemap("recommend", "resnet18", *words, "--db", chosen).stdout
     assert text.startswith("Take tpu_v4 ")
@@ -1007,4 +1009,4 @@ def test_a_break_even_between_what_has_no_price_says_why(
 
 def test_a_grid_that_does_not_exist_offers_the_nearest(chosen: Path) -> None:
     with pytest.raises(UnknownNameError, match="unknown grid region 'Germny'; did you mean Germany"):
-        Workspace(chosen).cost("resnet18", FEW, usage=Usage(region="Germny"))
+        Workspace(chosen).cost("resnet18", FEW, site=Site(region="Germny"))

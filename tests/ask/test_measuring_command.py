@@ -210,7 +210,7 @@ def test_a_checkpoint_is_its_publishers_and_no_fine_tuned_one() -> None:
 def test_each_answer_about_a_run_names_the_command_that_measures_it(
     joulemap: Run, words: tuple[str, ...], chips: list[str]
 ) -> None:
-    done = joulemap(*words, "--check", "--format", "json")
+    done = joulemap(*words, "--show=check", "--format", "json")
     checks = json.loads(done.stdout)["checks"]
     assert [one["hardware"] for one in checks] == chips
     assert all("resnet18" in one["command"] for one in checks)

@@ -9,7 +9,7 @@ import pytest
 from compare import assert_close
 from joulemap.ask.fact import Caveat, Choice, Entry, Front, Term
 from joulemap.ask.pareto import ParetoAnswer
-from joulemap.domain.settings import Usage
+from joulemap.domain.settings import Site
 from joulemap.show.pareto import describe_answer, list_reasons
 from joulemap.workspace import Workspace
 
@@ -60,27 +60,10 @@ def test_causes_are_two_products_that_make_the_gap(answer: ParetoAnswer) -> None
     assert [one.value for one in time.amounts] == [own.latency_s, rival.latency_s]
 
 
-def test_how_sure_a_choice_is_has_the_configurations_within_its_ranges(answer: ParetoAnswer) -> None:
-    rows = {row.run_id: row for row in answer.rows}
-    for one in (one for one in answer.facts.of(Caveat) if one.kind == "members"):
-        (run_id,) = one.runs
-        own = rows[run_id]
-        assert run_id == answer.facts.of(Choice)[0].runs[0]
-        assert_close(one.weight, -math.log(own.probability_front or 0.0))
-        near = [
-            row
-            for row in answer.select("front", "dominated")
-            if row is not own
-            and abs(math.log((row.x_value or 1.0) / (own.x_value or 1.0))) <= (own.x_half_width or 0.0)
-            and abs(math.log((row.y_value or 1.0) / (own.y_value or 1.0))) <= (own.y_half_width or 0.0)
-        ]
-        assert one.values["alike"] == len(near)
-
-
 @pytest.mark.slow
 def test_chips_without_a_price_are_left_out_by_name(workspace: Workspace) -> None:
-    rented, chips = Usage(pay="rented"), ["l4", "groq_tsp_v1"]
-    answer = workspace.pareto("conv_block", hardware=chips, batch=1, precision="int8", x="cost", usage=rented)
+    rented, chips = Site(pay="rented"), ["l4", "groq_tsp_v1"]
+    answer = workspace.pareto("conv_block", hardware=chips, batch=1, precision="int8", x="cost", site=rented)
     (lost,) = (one for one in answer.facts.of(Caveat) if one.kind == "unpriced")
     assert {answer.facts.runs[one].hardware for one in lost.runs} == {"groq_tsp_v1"}
     assert any("groq_tsp_v1" in one for one in list_reasons(answer.facts))

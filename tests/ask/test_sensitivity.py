@@ -19,7 +19,7 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.constant import name_constant
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.settings import Pay, Settings, Usage
+from joulemap.domain.settings import Pay, Settings, Site
 from joulemap.physics.change import change_hardware
 from joulemap.physics.outcome import Timed
 from joulemap.physics.pipeline import evaluate
@@ -203,8 +203,8 @@ def test_the_command_that_tries_a_constant_sets_one_of_the_chip(workspace: Works
 def test_a_cost_without_a_price_is_refused(workspace: Workspace) -> None:
     module = Settings(hardware="jetson_orin_nano", precision="fp16")
     with pytest.raises(UnsupportedError):  # nobody rents out a module
-        workspace.sensitivity("mlp", module, metric="cost", usage=Usage(pay="rented"))
-    bought = workspace.sensitivity("mlp", module, metric="cost", usage=Usage(pay="bought"))
+        workspace.sensitivity("mlp", module, metric="cost", site=Site(pay="rented"))
+    bought = workspace.sensitivity("mlp", module, metric="cost", site=Site(pay="bought"))
     assert known(bought.rows[0].metric_value) > 0.0
 
 
@@ -212,11 +212,11 @@ def test_a_cost_without_a_price_is_refused(workspace: Workspace) -> None:
 @pytest.mark.parametrize("hardware", thin(["l4", "jetson_orin_nano", "h100_sxm5"], 3))
 def test_costs_are_those_of_the_queries(workspace: Workspace, hardware: str) -> None:
     pay: Pay = "bought" if hardware == "jetson_orin_nano" else "rented"  # nobody rents out a module
-    usage = Usage(utilization=0.3, usd_per_kwh=0.2, region="de", pay=pay)
+    usage = Site(utilization=0.3, usd_per_kwh=0.2, region="de", pay=pay)
     settings = Settings(hardware=hardware, precision="fp16", batch=4)
-    priced = workspace.cost("resnet18", settings, power_mode="default", usage=usage)
-    cost = workspace.sensitivity("resnet18", settings, metric="cost", usage=usage)
-    carbon = workspace.sensitivity("resnet18", settings, metric="carbon", usage=usage)
+    priced = workspace.cost("resnet18", settings, power_mode="default", site=usage)
+    cost = workspace.sensitivity("resnet18", settings, metric="cost", site=usage)
+    carbon = workspace.sensitivity("resnet18", settings, metric="carbon", site=usage)
     best = priced.best
     assert best is not None
     assert_close(known(cost.rows[0].metric_value), known(best.usd_per_million))

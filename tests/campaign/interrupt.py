@@ -41,7 +41,7 @@ QUESTIONS: Final = (
     ("db", "check"),
     ("pareto", "resnet18", "--architecture", "gpu"),
     ("query", "run", "run.list"),
-    ("model", "trace", "resnet18", "--retrace"),
+    ("model", "trace", "resnet18"),
 )
 
 SINGLE: Final = tuple(scene for scene in SCENES if len(scene.commands) == 1)

@@ -154,6 +154,6 @@ def test_sql_and_show_say_what_the_file_says(database: Path, joulemap: Run) -> N
     assert (nvlink.link, nvlink.bandwidth_bytes_per_s, nvlink.domain_size) == ("nvlink", 300e9, 2)
     assert_close(nvlink.energy_per_byte_j, 80e-12)
     assert_close(nvlink.latency_s, link("h100_pcie", "nvlink").latency.value)
-    shown = joulemap("hardware", "show", "gb200", "--details").stdout
+    shown = joulemap("hardware", "show", "gb200", "--show=details").stdout
     assert "Links, in one direction" in shown
     assert re.search(r"nvlink +5 +device +18 +900 GB/s +switch +72", shown)

@@ -21,7 +21,7 @@ from joulemap.domain.offer import (
     pool_spreads,
     summarize_offers,
 )
-from joulemap.domain.settings import WAY_OF, Settings, Usage
+from joulemap.domain.settings import WAY_OF, Settings, Site
 from joulemap.physics.interval.error_scale import NORMAL
 from joulemap.physics.interval.standing import SELLER_SHARE
 from joulemap.workspace import Workspace
@@ -128,8 +128,8 @@ PAIR = ("h100_sxm5", "mi300x")
 
 @pytest.mark.slow
 def test_each_chip_has_its_cheapest_seller_and_the_answer_names_it(workspace: Workspace) -> None:
-    to_rent = Usage(pay="rented")
-    answer = workspace.cost("resnet18", hardware=(*PAIR, "t4"), precision="fp16", batch=8, usage=to_rent)
+    to_rent = Site(pay="rented")
+    answer = workspace.cost("resnet18", hardware=(*PAIR, "t4"), precision="fp16", batch=8, site=to_rent)
     rented = {row.hardware: row for row in answer.rows if row.way == "rented"}
     kinds = {name: row.seller_kind for name, row in rented.items()}
     assert kinds == {"h100_sxm5": "marketplace", "mi300x": "cloud", "t4": "marketplace"}
@@ -139,8 +139,8 @@ def test_each_chip_has_its_cheapest_seller_and_the_answer_names_it(workspace: Wo
     sold = {one.runs[0]: one.values["seller"] for one in answer.facts.of(Caveat) if one.kind == "sold"}
     run_ids = {row.hardware: row.run_id for row in answer.rows}
     assert "marketplace" in str(sold[run_ids["t4"]])
-    asked = Usage(seller="hyperscaler")
-    one = workspace.cost("resnet18", hardware=(*PAIR, "rtx_4090"), precision="fp16", batch=8, usage=asked)
+    asked = Site(seller="hyperscaler")
+    one = workspace.cost("resnet18", hardware=(*PAIR, "rtx_4090"), precision="fp16", batch=8, site=asked)
     (row,) = (row for row in one.rows if row.hardware == "rtx_4090" and row.way == "rented")
     assert (row.is_alike, row.rank, row.compared_kind) == (False, None, "hyperscaler")
     assert any("rtx_4090" in line for line in one.document().insights)
@@ -150,24 +150,24 @@ def test_each_chip_has_its_cheapest_seller_and_the_answer_names_it(workspace: Wo
 @pytest.mark.parametrize(
     ("usage", "hardware"),
     [
-        (Usage(), ("l4", "t4")),
-        (Usage(seller="cloud"), PAIR),
-        (Usage(pay="bought"), ("rtx_4090", "raspberry_pi_5")),
-        (Usage(pay="both"), ("h100_sxm5", "rtx_4090")),
+        (Site(), ("l4", "t4")),
+        (Site(seller="cloud"), PAIR),
+        (Site(pay="bought"), ("rtx_4090", "raspberry_pi_5")),
+        (Site(pay="both"), ("h100_sxm5", "rtx_4090")),
     ],
 )
 def test_flip_and_sensitivity_take_the_prices_that_cost_compares(
-    workspace: Workspace, usage: Usage, hardware: tuple[str, str]
+    workspace: Workspace, usage: Site, hardware: tuple[str, str]
 ) -> None:
     one = Settings(hardware=hardware, precision="fp32", batch=8, runtime="fused")
-    priced = workspace.cost("resnet18", one, power_mode="default", usage=usage)
+    priced = workspace.cost("resnet18", one, power_mode="default", site=usage)
     costs = {
         row.hardware: row.usd_per_million for row in priced.rows if row.rank is not None and row.is_best_of_hardware
     }
     assert set(costs) == set(hardware)
     asked = attrs.evolve(one, hardware=())
-    flipped = workspace.flip("resnet18", *hardware, asked, metric="cost", usage=usage)
-    moved = workspace.sensitivity("resnet18", one, metric="cost", usage=usage)
+    flipped = workspace.flip("resnet18", *hardware, asked, metric="cost", site=usage)
+    moved = workspace.sensitivity("resnet18", one, metric="cost", site=usage)
     for name, value in zip(hardware, flipped.values, strict=True):
         assert_close(value, costs[name])
         assert_close(moved.of(name)[0].metric_value, costs[name])

@@ -9,9 +9,9 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.ask.cost import judge_break_even
-from joulemap.ask.price import read_price_file
-from joulemap.domain.settings import Price, Usage
+from joulemap.domain.settings import Price, Site
 from joulemap.generated.cost import BreakEven
+from joulemap.plan.price import read_price_file
 from joulemap.system.errors import ExitCode, UsageError
 from joulemap.workspace import Workspace
 
@@ -46,7 +46,7 @@ def test_a_break_even_beyond_a_lifetime_says_whose(
 def test_a_price_that_is_given_stands_in_place_of_the_catalogues(workspace: Workspace) -> None:
     plain = workspace.cost("resnet18", hardware=("l4", "t4"), precision="int8", batch=1)
     prices = (Price(hardware="NVIDIA L4", usd_per_hour=0.25), Price(hardware="T4", purchase_usd=900.0, source="shop"))
-    own = workspace.cost("resnet18", hardware=("l4", "t4"), precision="int8", batch=1, usage=Usage(prices=prices))
+    own = workspace.cost("resnet18", hardware=("l4", "t4"), precision="int8", batch=1, site=Site(prices=prices))
     before = {(row.hardware, row.way): row for row in plain.rows}
     after = {(row.hardware, row.way): row for row in own.rows}
     given = after["l4", "rented"]
@@ -65,7 +65,7 @@ def test_a_price_that_is_given_stands_in_place_of_the_catalogues(workspace: Work
 
 def test_a_break_even_counts_with_the_prices_that_are_given(workspace: Workspace) -> None:
     prices = (Price(hardware="l4", purchase_usd=2500.0), Price(hardware="t4", usd_per_hour=0.1))
-    answer = workspace.cost("resnet18", hardware=("l4", "t4"), precision="int8", batch=1, usage=Usage(prices=prices))
+    answer = workspace.cost("resnet18", hardware=("l4", "t4"), precision="int8", batch=1, site=Site(prices=prices))
     even = answer.break_even
     assert even is not None
     assert (even.hardware_a, even.way_a) == ("l4", "bought")
@@ -109,26 +109,22 @@ def test_a_price_file_that_is_wrong_says_where(name: str, text: str, message: st
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "code", "message"),
+    ("name", "value", "code", "message"),
     [
-        ("--price-per-hour", "l4=3", ExitCode.USAGE, "--price-per-hour l4=: '3' has no unit: write 3USD/h"),
-        (
-            "--price-per-hour",
-            "3USD/h",
-            ExitCode.USAGE,
-            "cannot read 3USD/h: write HARDWARE=PRICE, each once",
-        ),
-        ("--price-per-hour", "l4=-3USD/h", ExitCode.USAGE, "is not above 0"),
-        ("--purchase-price", "gpu=3USD", ExitCode.USAGE, "gpu is a class of hardware: name a chip of it"),
-        ("--purchase-price", "h101=3USD", ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
-        ("--purchase-price", "kpu_t64@6W=3USD", ExitCode.USAGE, "name kpu_t64"),
-        ("--price-file", "none.csv", ExitCode.USAGE, "none.csv: cannot be read"),
+        ("price-per-hour", "l4=3", ExitCode.USAGE, "--site price-per-hour: '3' has no unit: write 3USD/h"),
+        ("price-per-hour", "3USD/h", ExitCode.USAGE, "cannot read '3USD/h': write price-per-hour=l4=0.40USD/h"),
+        ("price-per-hour", "l4=3USD/h,l4=4USD/h", ExitCode.USAGE, "price-per-hour of l4 is given twice"),
+        ("price-per-hour", "l4=-3USD/h", ExitCode.USAGE, "usd_per_hour is -3, expected above 0"),
+        ("purchase-price", "gpu=3USD", ExitCode.USAGE, "gpu is a class of hardware: name a chip of it"),
+        ("purchase-price", "h101=3USD", ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
+        ("purchase-price", "kpu_t64@6W=3USD", ExitCode.USAGE, "name kpu_t64"),
+        ("price-file", "none.csv", ExitCode.USAGE, "none.csv: cannot be read"),
     ],
 )
 def test_a_price_that_is_wrong_is_one_line(
-    option: str, value: str, code: ExitCode, message: str, joulemap: Run, tmp_path: Path
+    name: str, value: str, code: ExitCode, message: str, joulemap: Run, tmp_path: Path
 ) -> None:
-    done = joulemap("cost", "resnet18", "l4", *FEW, option, value)
+    done = joulemap("cost", "resnet18", "l4", *FEW, "--site", f"{name}={value}")
     assert (done.returncode, done.stdout) == (code, "")
     assert message in done.stderr
     assert not (tmp_path / "joulemap.duckdb").exists()

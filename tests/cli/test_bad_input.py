@@ -38,12 +38,10 @@ COMMANDS: dict[str, tuple[ExitCode, tuple[str, ...]]] = {
     "long run id": (ExitCode.USAGE, ("query", "run", "edp.distribution", "-p", f"run_id={DIGITS}")),
     "long batch": (ExitCode.USAGE, ("compare", "resnet18", "--batch", DIGITS)),
     "long power": (ExitCode.USAGE, ("recommend", "resnet18", "--max-power", DIGITS)),
-    "long price": (ExitCode.USAGE, ("cost", "resnet18", "--electricity", DIGITS)),
+    "long price": (ExitCode.USAGE, ("cost", "resnet18", "--site", f"electricity={DIGITS}")),
     "long weights": (ExitCode.USAGE, ("compare", "resnet18", "--weight-precision", f"int4:{DIGITS}")),
     "dots without end": (ExitCode.USAGE, ("sweep", "resnet18", "--batch", "1,2,3,...,1000000000")),
     "many by dots": (ExitCode.USAGE, ("sweep", "resnet18", "--batch", "1,2,3,...,1000000")),
-    "no number to wait": (ExitCode.USAGE, ("query", "list", "--wait", "nan")),
-    "no end to wait": (ExitCode.USAGE, ("query", "list", "--wait", "1e400")),
     "digits of another script": (ExitCode.USAGE, ("sql", "SELECT 1", "--limit", "\u0663")),
     "parted digits": (ExitCode.USAGE, ("sql", "SELECT 1", "--timeout", "1_0")),
     "parted digits of a batch": (ExitCode.USAGE, ("compare", "resnet18", "--batch", "1_0")),
@@ -58,9 +56,9 @@ COMMANDS: dict[str, tuple[ExitCode, tuple[str, ...]]] = {
     "deep statement": (ExitCode.SQL, ("sql", f"SELECT {'(' * 50_000}1{')' * 50_000}")),
     "carbon of a grid without any": (
         ExitCode.USAGE,
-        ("pareto", "mlp", "--x", "carbon", "--grid-gco2-per-kwh", "0"),
+        ("pareto", "mlp", "--x", "carbon", "--site", "grid-gco2-per-kwh=0"),
     ),
-    "a lifetime of ages": (ExitCode.USAGE, ("cost", "mlp", "--lifetime", "1e300")),
+    "a lifetime of ages": (ExitCode.USAGE, ("cost", "mlp", "--site", "lifetime=1e300")),
     "nul": (ExitCode.SQL, ("sql", "SELECT 1 AS a \0, 2 AS b")),
 }
 
@@ -88,7 +86,7 @@ FILES: dict[str, tuple[ExitCode, str, str | bytes, tuple[str, ...]]] = {
     "nested toml": (ExitCode.CATALOGUE, "a.toml", f"id = {NESTED}", ("hardware", "check")),
     "digits in toml": (ExitCode.CATALOGUE, "a.toml", f"id = {DIGITS}", ("hardware", "check")),
     "no text in toml": (ExitCode.CATALOGUE, "a.toml", b"id = '\xff'", ("hardware", "check")),
-    "nested prices": (ExitCode.USAGE, "a.toml", f"l4 = {NESTED}", ("cost", "resnet18", "--price-file")),
+    "nested prices": (ExitCode.USAGE, "a.toml", f"l4 = {NESTED}", ("cost", "resnet18", "--site")),
     "nested shares": (ExitCode.USAGE, "a.toml", f"mlp = {NESTED}", ("fleet", "--rate", "1/s", "--p99", "1s")),
     "nested package": (ExitCode.CATALOGUE, "a/pyproject.toml", f"project = {NESTED}", ("extend", "check")),
     "nested json": (ExitCode.CATALOGUE, "a.json", NESTED, ("measurements", "import")),
@@ -109,7 +107,7 @@ FILES: dict[str, tuple[ExitCode, str, str | bytes, tuple[str, ...]]] = {
         ExitCode.USAGE,
         "a.csv",
         "hardware,usd_per_hour\nl4,1_0\n",
-        ("cost", "resnet18", "--price-file"),
+        ("cost", "resnet18", "--site", "price-file=a.csv", "--site"),
     ),
     "a list for a text": (
         ExitCode.CATALOGUE,

@@ -181,7 +181,7 @@ BAD = [
     (("recommend", "resnet18", "--max-latency", "20m"), ExitCode.USAGE, "'20m' has no unit: write 20ms"),
     (("recommend", "resnet18", "--max-memory", "2e9"), ExitCode.USAGE, "'2e9' has no unit: write 2e9MB"),
     (("recommend", "resnet18", "--min-throughput", "30"), ExitCode.USAGE, "'30' has no unit: write 30/s"),
-    (("cost", "resnet18", "--electricity", "0.3"), ExitCode.USAGE, "'0.3' has no unit: write 0.3USD/kWh"),
+    (("cost", "resnet18", "--site", "electricity=0.3"), ExitCode.USAGE, "'0.3' has no unit: write 0.3USD/kWh"),
     (("recommend", "resnet18", "--max-latency", "soon"), ExitCode.USAGE, "--max-latency: 'soon' is not a number"),
     (("recommend", "resnet18", "--max-energy", "0J"), ExitCode.USAGE, "--max-energy: '0J' is not above 0"),
     (("recommend", "resnet18", "--max-memory", "inf"), ExitCode.USAGE, "--max-memory: 'inf' is not a number"),
@@ -191,11 +191,19 @@ BAD = [
     (("recommend", "resnet18", "--max-price", "2EUR/h"), ExitCode.USAGE, "'2EUR/h' is in EUR/h, expected USD/h"),
     (("recommend", "resnet18", "--deployment", "moon"), ExitCode.UNKNOWN_NAME, "known: datacenter, edge, embedded"),
     (("cost", "resnet18", "--format", "nonsense"), ExitCode.USAGE, "'nonsense' is not one of 'table', 'csv'"),
-    (("cost", "resnet18", "--busy-hours", "0"), ExitCode.USAGE, "--busy-hours is 0, expected above 0 and at most 24"),
-    (("cost", "resnet18", "--pue", "0.5"), ExitCode.USAGE, "pue is 0.5, expected at least 1"),
-    (("cost", "resnet18", "--lifetime", "never"), ExitCode.USAGE, "'never' is not a finite number"),
-    (("cost", "resnet18", "--electricity", "3W"), ExitCode.USAGE, "--electricity: '3W' is in W, expected USD/kWh"),
-    (("cost", "resnet18", "--grid", "atlantis"), ExitCode.UNKNOWN_NAME, "unknown grid region 'atlantis'"),
+    (
+        ("cost", "resnet18", "--site", "busy-hours=0"),
+        ExitCode.USAGE,
+        "busy-hours: 0 hours, expected above 0 and at most 24",
+    ),
+    (("cost", "resnet18", "--site", "pue=0.5"), ExitCode.USAGE, "pue is 0.5, expected at least 1"),
+    (("cost", "resnet18", "--site", "lifetime=never"), ExitCode.USAGE, "'never' is not a finite number"),
+    (
+        ("cost", "resnet18", "--site", "electricity=3W"),
+        ExitCode.USAGE,
+        "--site electricity: '3W' is in W, expected USD/kWh",
+    ),
+    (("cost", "resnet18", "--site", "grid=atlantis"), ExitCode.UNKNOWN_NAME, "unknown grid region 'atlantis'"),
     (("cost", "resnet18", "--between", "l4"), ExitCode.USAGE, "between two options, found 1: write A,B"),
     (("sql", "SELECT 1"), ExitCode.DATABASE, "there is no database at joulemap.duckdb"),
     (("query", "run", "compare.sumary"), ExitCode.UNKNOWN_NAME, "did you mean compare.summary"),
@@ -260,7 +268,7 @@ def test_help_explains_and_gives_an_example(command: tuple[str, ...], joulemap: 
     "arguments",
     [
         ("compare", "resnet18"),
-        ("explain", "resnet18", "h100_sxm5", "tpu_v4", "--format", "csv", "--show-sql"),
+        ("explain", "resnet18", "h100_sxm5", "tpu_v4", "--format", "csv", "--show=sql"),
         ("compare", "--help"),
         ("compare", "resnet19"),
         ("nonsense",),
@@ -278,7 +286,7 @@ def test_a_process_answers_what_these_tests_see(
 
 
 def test_the_whole_help_has_the_exit_codes(joulemap: Run) -> None:
-    done = joulemap("--help-all")
+    done = joulemap("--help", "all")
     assert done.returncode == 0
     text = " ".join(done.stdout.split())
     for code in ExitCode:
@@ -287,7 +295,7 @@ def test_the_whole_help_has_the_exit_codes(joulemap: Run) -> None:
 
 
 def test_the_first_comparison_traces_stores_and_answers(joulemap: Run, tmp_path: Path) -> None:
-    done = joulemap("compare", "mlp", "--hardware", "tpu_v4,h100_sxm5", "--details", "--wide")
+    done = joulemap("compare", "mlp", "--hardware", "tpu_v4,h100_sxm5", "--show=details", "--show=wide")
     assert done.returncode == 0
     assert done.stderr == ""
     for word in (BEST_TITLE, "ratio", "Trust  ", "tpu_v4", "h100_sxm5", "/132 SMs"):
@@ -310,7 +318,7 @@ def test_the_first_comparison_traces_stores_and_answers(joulemap: Run, tmp_path:
         [
             ("compare", "resnet18", "--level", "detailed"),
             ("compare", "resnet18", "--level", "operator", "--metric", "memory"),
-            ("compare", "resnet18", "resnet18", "--sort", "power", "--details", "--verbose", "--quiet"),
+            ("compare", "resnet18", "resnet18", "--sort", "power", "--show=details", "--verbose", "--quiet"),
             ("analyze", "resnet18", "kpu_t256"),
             ("explain", "resnet18", "h100_sxm5", "tpu_v4"),
             ("explain", "resnet18", "h100_sxm5", "tpu_v4", "--metric", "latency", "--level", "action"),
@@ -356,14 +364,14 @@ def test_every_answer_comes_in_every_format(arguments: tuple[str, ...], joulemap
 )
 def test_show_sql_prints_every_query_behind_an_answer(words: str, queries: str, joulemap: Run, database: Path) -> None:
     command, *rest = words.split()
-    done = joulemap(command, *rest, "--show-sql", "--db", database)
+    done = joulemap(command, *rest, "--show=sql", "--db", database)
     assert done.returncode == ExitCode.OK
     assert all(f"-- {command}.{name}@1: " in done.stderr for name in queries.split())
 
 
 def test_show_sql_talks_on_stderr_and_leaves_the_data_alone(joulemap: Run, database: Path) -> None:
     plain = joulemap("compare", "resnet18", "--db", database)
-    shown = joulemap("compare", "resnet18", "--show-sql", "--db", database)
+    shown = joulemap("compare", "resnet18", "--show=sql", "--db", database)
     assert shown.stdout == plain.stdout
     for title in ("compare.summary@1", "compare.recommendation@1", "explain.role@1"):
         assert f"-- {title}: " in shown.stderr
@@ -372,7 +380,7 @@ def test_show_sql_talks_on_stderr_and_leaves_the_data_alone(joulemap: Run, datab
 
 def test_show_sql_has_nothing_to_add_to_what_is_no_versioned_query(joulemap: Run, database: Path) -> None:
     for asked in (("sql", "SELECT 1 AS one"), ("query", "list")):
-        done = joulemap(*asked, "--show-sql", "--db", database)
+        done = joulemap(*asked, "--show=sql", "--db", database)
         assert (done.returncode, done.stderr) == (ExitCode.OK, "")
 
 
@@ -529,7 +537,7 @@ def test_a_reader_that_leaves_early_is_no_error(database: Path) -> None:
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("where", ["> /dev/full", ">&-"])
 @pytest.mark.parametrize(
-    "asked", ["query list", "compare --help", "--help", "compare --help-all", "--version", "completion bash"]
+    "asked", ["query list", "compare --help", "--help", "compare --help all", "--version", "completion bash"]
 )
 def test_an_answer_that_cannot_be_written_is_one_line(asked: str, where: str, database: Path) -> None:
     command = f"{sys.executable} -m joulemap {asked} {where}"

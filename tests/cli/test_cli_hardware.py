@@ -54,7 +54,7 @@ def test_the_list_marks_what_cannot_be_had(joulemap: Run) -> None:
     "name", thin(["xeon_8490h", "H100", "tpu_v4", "KPU-T64", "TDA4VM", "gaudi3", "KV260", "plasticine"], 2)
 )
 def test_one_of_each_class_shows_every_number_with_its_source(name: str, joulemap: Run) -> None:
-    shown = joulemap("hardware", "show", name, "--details")
+    shown = joulemap("hardware", "show", name, "--show=details")
     assert shown.returncode == 0
     for word in ("Roofline", "Numbers", "unit_count", "static_power", "coefficient.", " assumed"):
         assert word in shown.stdout, word
@@ -71,10 +71,10 @@ def test_one_of_each_class_shows_every_number_with_its_source(name: str, joulema
 
 
 def test_what_cannot_be_had_tells_its_reason_and_what_is_estimated(joulemap: Run) -> None:
-    shown = joulemap("hardware", "show", "kpu_t64", "--notes", "--wide").stdout
+    shown = joulemap("hardware", "show", "kpu_t64", "--show=notes", "--show=wide").stdout
     assert "~ not available: not for sale" in shown and "key numbers: no chip" in shown
-    assert "a research design" in joulemap("hardware", "show", "plasticine", "--notes").stdout
-    sold = joulemap("hardware", "show", "hailo_10h", "--notes").stdout
+    assert "a research design" in joulemap("hardware", "show", "plasticine", "--show=notes").stdout
+    sold = joulemap("hardware", "show", "hailo_10h", "--show=notes").stdout
     assert "~" not in sold and "key numbers: " in sold
 
 

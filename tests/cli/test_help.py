@@ -32,7 +32,7 @@ LISTED: Final = 24
 
 INDENT: Final = 2
 
-ALL: Final = "--help-all"
+ALL: Final = "--help all"
 
 WORDS: Final = 25
 """Maximum words of a sentence in help."""
@@ -68,7 +68,7 @@ def list_leaves() -> list[Manual]:
 
 
 def print_help(path: str, option: str, folder: Path) -> str:
-    done = run_here([*path.split()[1:], option], folder, {"COLUMNS": str(COLUMNS)})
+    done = run_here([*path.split()[1:], *option.split()], folder, {"COLUMNS": str(COLUMNS)})
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -133,7 +133,7 @@ def test_help_all_lists_every_command_once_and_merged_ones_beside_another(tmp_pa
 @pytest.mark.parametrize("path", ["joulemap", "joulemap compare", "joulemap hardware"])
 @pytest.mark.parametrize("option", ["--help", ALL])
 def test_no_line_of_help_is_wider_than_the_terminal(path: str, option: str, columns: int, tmp_path: Path) -> None:
-    text = run_here([*path.split()[1:], option], tmp_path, {"COLUMNS": str(columns)}).stdout
+    text = run_here([*path.split()[1:], *option.split()], tmp_path, {"COLUMNS": str(columns)}).stdout
     assert [line for line in text.splitlines() if len(line) > columns and " joulemap " not in line] == []
 
 
@@ -177,7 +177,7 @@ def test_help_all_lists_every_option_and_every_example(tmp_path: Path) -> None:
         }
         options = {name for one in manual.options for name in re.findall(r"--?[\w-]+", one.names)}
         assert options - listed == set(), manual.path
-        assert {"--help", ALL} <= listed, manual.path
+        assert "--help" in listed, manual.path
         assert [line for line in manual.examples if f"  {line}\n" not in text] == [], manual.path
 
 

@@ -54,6 +54,7 @@ ASKED: Final[dict[str, tuple[str, ...]]] = {
     "measurements tables": (),
     "measurements list": ("--hardware", "H200", "--model", "resnet50"),
     "model list": (),
+    "site": (),
     "model show": ("resnet18", "--energy", "l4"),
     "model trace": ("resnet18",),
     "place": ("resnet18", "--on", "cpu,gpu,npu", "--link", "cpu-gpu=25GB/s,cpu-npu=pcie3x4"),
@@ -197,7 +198,7 @@ def test_a_table_alone_has_the_head_of_every_document_where_that_is_asked_for(
 ) -> None:
     asked = (*words, "--db", str(database), "--format", "json")
     rows = json.loads(joulemap(*asked).stdout)
-    whole = json.loads(joulemap(*asked, "--envelope").stdout)
+    whole = json.loads(joulemap(*asked, variables={"JOULEMAP_ENVELOPE": "1"}).stdout)
     assert isinstance(rows, list)
     assert whole["rows"] == rows != []
     assert (whole["schema_version"], whole["command"]) == (

@@ -29,7 +29,7 @@ Call = Callable[..., Awaitable[tuple[bool, Any]]]
 
 
 def host(db: Path, **changed: Any) -> Host:
-    usual: dict[str, Any] = {"db": db, "wait": 30.0, "folders": (), "runs_code": False, "timeout_s": 60.0}
+    usual: dict[str, Any] = {"db": db, "folders": (), "runs_code": False, "timeout_s": 60.0}
     return Host(**{**usual, "most_rows": 200, "most_characters": 20_000, **changed})
 
 
@@ -181,7 +181,7 @@ def test_arguments_that_a_schema_does_not_list_go_into_more(database: Path) -> N
         ("compare", {"model": ["resnet18"], "batch": [1, 8], "all": True}, "compare resnet18 --all --batch 1,8"),
         ("explain", {"model": "resnet18", "set": ["a=1W", "-b=2"]}, "explain resnet18 --set a=1W --set=-b=2"),
         ("hardware", {"hardware": "l4", "energy": False}, "hardware show l4"),
-        ("recommend", {"model": "mlp", "more": {"grid_gco2_per_kwh": 0}}, "recommend mlp --grid-gco2-per-kwh 0"),
+        ("recommend", {"model": "mlp", "more": {"site": ["pue=1"]}}, "recommend mlp --site pue=1"),
         ("llm", {"model": "phi-4", "prompt": 0}, "llm phi-4 --prompt 0"),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 from command import run_here
 from compare import assert_close
 from joulemap.ask.fact import Choice, Limit, Refusal
-from joulemap.domain.settings import Price, Settings, Usage
+from joulemap.domain.settings import Price, Settings, Site
 from joulemap.show.present.cell import show_plain
 from joulemap.show.present.format import write
 from joulemap.system.errors import UnsupportedError, UsageError
@@ -76,7 +76,7 @@ def row_of(answer: FleetAnswer, label: str) -> FleetRow:
 
 def test_a_month_is_what_its_devices_take(ask: Callable[..., FleetAnswer]) -> None:
     """Rent: devices x 730 h; energy: mean watts x 730 h x PUE; and joules a request x rate are the mean watts."""
-    answer = ask(of_rate(30_000.0), usage=Usage(pay="rented", pue=1.5, gco2_per_kwh=400.0))
+    answer = ask(of_rate(30_000.0), site=Site(pay="rented", pue=1.5, gco2_per_kwh=400.0))
     for row in answer.ok:
         assert row.device_count is not None
         assert row.mean_power_w is not None
@@ -151,7 +151,7 @@ def test_devices_that_are_likely_enough(width: float, count: int, high: int | No
 
 
 def test_what_is_owned_costs_its_electricity(ask: Callable[..., FleetAnswer]) -> None:
-    more: dict[str, Any] = {"usage": Usage(pay="bought", prices=(Price(hardware="l4", purchase_usd=2500.0),))}
+    more: dict[str, Any] = {"site": Site(pay="bought", prices=(Price(hardware="l4", purchase_usd=2500.0),))}
     bought, owned = (row_of(ask(of_rate(30_000.0, owned=there), **more), "l4 int8") for there in ({}, {"l4": 100}))
     months = (bought.device_count or 0) * (bought.bought_device_per_month or 0.0)
     assert_close((bought.cost_per_month or 0.0) - (owned.cost_per_month or 0.0), months)
@@ -406,8 +406,8 @@ def test_options_of_a_served_model_need_its_targets(tmp_path: Path) -> None:
         (["--rate", "100/s", "--p99", "15ms", "--beside", "resnet50=1.2"], 2, "below 1"),
         (["--rate", "100/s", "--p99", "15ms", "--beside", "resnet50"], 2, "--beside"),
         (["--rate", "100/s", "--p99", "1ns"], 4, "latency target"),
-        (["--rate", "100/s", "--p99", "15ms", "--owned", "l4=x"], 2, "--owned"),
-        (["--rate", "100/s", "--p99", "15ms", "--owned", "l44=2"], 3, "l44"),
+        (["--rate", "100/s", "--p99", "15ms", "--site", "owned.l4=x"], 2, "owned"),
+        (["--rate", "100/s", "--p99", "15ms", "--site", "owned.l44=2"], 3, "l44"),
         (["--rates", "missing.csv", "--p99", "15ms"], 2, "cannot read"),
         (["--rate", "100/s", "--first-token", "1s"], 3, "language model"),
     ],

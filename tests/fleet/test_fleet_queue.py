@@ -10,7 +10,6 @@ from typing import Final
 import attrs
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike
 
 from compare import assert_close
 from joulemap.wing.fleet.capacity import queue
@@ -19,6 +18,7 @@ from joulemap.wing.fleet.capacity.size import find_fewest, find_rates, observe_a
 from joulemap.wing.llm.serving.load import Limits, Load, Log
 from joulemap.wing.llm.serving.request import draw_requests
 from joulemap.wing.llm.serving.station import Station, run as run_stations
+from pass_surface import StraightPass
 from sample import thin
 from waits import form_waits
 
@@ -159,20 +159,6 @@ def test_each_request_is_answered_when_the_recursion_says(variation: float) -> N
                 assert_close(float(np.abs(turns / done[:, 0] - 1.0).max()) + 1.0, 1.0)
 
 
-@attrs.frozen
-class Straight:
-    """Passes of a language model that take the times of `serve_straight`, of prompts of one token."""
-
-    resting_w: float = 0.0
-
-    def step(
-        self, sequences: ArrayLike, context_tokens: ArrayLike, prompt_tokens: ArrayLike, prompt_context: ArrayLike
-    ) -> tuple[Array, Array]:
-        nothing = np.asarray(sequences, float) * np.asarray(context_tokens, float) * np.asarray(prompt_context, float)
-        seconds = 1e-3 + 1e-4 * np.asarray(prompt_tokens, float) + 0.0 * nothing
-        return seconds, seconds
-
-
 @pytest.mark.parametrize(
     ("devices", "batch", "load"), [(1, 1, 0.9), (1, 8, 0.5), (3, 4, 0.8), (8, 32, 0.3), (2, 64, 1.1)]
 )
@@ -188,7 +174,7 @@ def test_batches_are_passes_of_servers_with_prompts_of_one_token(devices: int, b
     limits = Limits(step_tokens=batch, sequences=batch, cache_tokens=10**6, mixes=False)
     log = Log.of(count)
     load_of_all = Load(rate_per_s=1.0, requests=count, prompt_tokens=1, output_tokens=1)
-    station = Station(Straight(), requests, limits, load_of_all, log, servers=devices)
+    station = Station(StraightPass(pass_s=1e-3, prompt_s=1e-4), requests, limits, load_of_all, log, servers=devices)
     station.expect(range(count))
     run_stations([station])
     ends = np.repeat(seen.start_s[:-1, 0] + service.occupied_s[0].take(taken), taken)

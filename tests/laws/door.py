@@ -236,13 +236,13 @@ def _compare_boundaries(doors: Doors, words: tuple[str, ...], cells: dict[str, t
             court.compare("boundary", inside[chip][1], joules, _of((*words, "--boundary", "chip")))
         if chip in outside:
             court.compare("boundary", joules, outside[chip][1], _of((*words, "--boundary", "system")))
-    hosted = doors.ask(*words, "--host", "ryzen_9_5950x")
+    hosted = doors.ask(*words, "--site", "host=ryzen_9_5950x")
     for chip, (seconds, joules) in (_read(hosted) if hosted else {}).items():
         name = chip.partition("[")[0]
         if name in cells and find_chip(name).helper is None:  # a helper's part would move to the other host
             own_s, own_j = cells[name]
             lowered = min(own_j / joules, own_j * seconds / (joules * own_s))
-            court.compare("host", lowered, 1.0, _of((*words, "--host", "ryzen_9_5950x")))
+            court.compare("host", lowered, 1.0, _of((*words, "--site", "host=ryzen_9_5950x")))
 
 
 def try_choices(doors: Doors, rng: random.Random) -> None:

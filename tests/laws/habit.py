@@ -180,9 +180,17 @@ def try_ports(doors: Doors, rng: random.Random) -> None:
     hosts = [name for name in list_chips() if find_chip(name).architecture == "cpu"]
     bare = [name for name in hosts if not fits_ports(find_chip(guest).needs_host, find_chip(name).ports)]
     host = rng.choice(rng.choice((hosts, [name for name in bare if find_chip(name).ports] or hosts)))
-    words = ("compare", model, guest, "--precision", "fp16" if guest == "intel_ncs2" else "int8", "--host", host)
-    found = [doors.ask(*words), doors.ask(*words, "--link", links)]
-    asked = (Question(words=words), Question(words=(*words, "--link", links)))
+    words = (
+        "compare",
+        model,
+        guest,
+        "--precision",
+        "fp16" if guest == "intel_ncs2" else "int8",
+        "--site",
+        f"host={host}",
+    )
+    found = [doors.ask(*words), doors.ask(*words, "--site", f"link={links}")]
+    asked = (Question(words=words), Question(words=(*words, "--site", f"link={links}")))
     is_joined = fits_ports(find_chip(guest).needs_host, find_chip(host).ports)
     if find_chip(host).ports or find_chip(host).tdp.value < MICROCONTROLLER_W:
         court.same("slot of both ends", all(one is not None for one in found), is_joined, asked)
@@ -196,7 +204,7 @@ def try_links(doors: Doors, rng: random.Random) -> None:
     have a bridge only if it is asked for.
     """
     court, model = doors.court, rng.choice(("resnet50", "swin_t"))
-    words = ("compare", model, rng.choice(("hailo_8", "hailo_8l")), "--precision", "int8", "--host", "ryzen_9_5950x")
+    words = ("compare", model, rng.choice(("hailo_8", "hailo_8l")), "--precision", "int8", "--site=host=ryzen_9_5950x")
     _compare_ways(doors, words, ("pcie1x1", "pcie3x2"))
     chip = rng.choice(list_bridged())
     own = next(one for one in find_chip(chip).links if one.connects == "host")
@@ -210,7 +218,7 @@ def try_links(doors: Doors, rng: random.Random) -> None:
 
 def _compare_ways(doors: Doors, words: tuple[str, ...], ways: tuple[str, ...]) -> list[float]:
     """Compare one question at links, each wider than the one before it; return the times, 0 for a refused one."""
-    asked = [(*words, "--link", way) for way in ways]
+    asked = [(*words, "--site", f"link={way}") for way in ways]
     times = [_read_time(doors.ask(*one)) for one in asked]
     for narrow, wide, *pair in zip(times, times[1:], asked, asked[1:], strict=False):
         if narrow and wide:

@@ -112,7 +112,18 @@ def try_hosts(doors: Doors, rng: random.Random) -> None:
     """Compare the price of a card in a random host with the sum of both prices."""
     host = rng.choice([name for name in list_chips() if find_chip(name).architecture == "cpu"])
     guest = rng.choice(GUESTS)
-    words = ("recommend", "mobilenet_v2", "--hardware", guest, "--precision", "int8", "--batch", "1", "--host", host)
+    words = (
+        "recommend",
+        "mobilenet_v2",
+        "--hardware",
+        guest,
+        "--precision",
+        "int8",
+        "--batch",
+        "1",
+        "--site",
+        f"host={host}",
+    )
     answer = doors.ask(*words, "--max-latency", "10s")
     rows: list[dict[str, Any]] = [] if answer is None else answer["rows"]
     prices = [find_chip(one).price_purchase for one in (guest, host)]

@@ -34,18 +34,13 @@ from laws.panel import OPERATORS, draw_chips, find_chip
 VALUES: Final[Mapping[str, list[str]]] = tomllib.loads(Path(__file__).with_name("options.toml").read_text())
 
 HIDDEN: Final = frozenset(
-    {"--db", "--wait", "--format", "--output-file", "--quiet", "--verbose", "--help", "--help-all", "--hardware"}
-    | {"--model", "--limit", "--jobs", "--timeout", "--max-rows", "--raw", "--force", "--envelope", "--trust"}
+    {"--db", "--format", "--output-file", "--quiet", "--verbose", "--help", "--show", "--hardware"}
+    | {"--model", "--limit", "--jobs", "--timeout", "--max-rows", "--force", "--trust"}
     | {
         "--chip-link",
-        "--retrace",
-        "--build-memory",
-        "--plot",
-        "--show-sql",
         "--random",
         "--search",
         "--points",
-        "--check",
     }
 )
 """Options that say where or how an answer is written, and those that name files or take minutes."""
@@ -53,7 +48,7 @@ HIDDEN: Final = frozenset(
 CHIP: Final = "{chip}"
 """Part of a value that stands for one of the chips of the line."""
 
-BARE: Final = ("--wide", "--notes", "--details")
+BARE: Final = ("--show=wide", "--show=notes", "--show=details")
 """Flags that change only what people see."""
 
 
@@ -204,13 +199,14 @@ def _compare_tool(court: Court, line: Line) -> None:
             )
 
 
-EDGES: Final[Mapping[str, str]] = {
-    "--grid-gco2-per-kwh": "0", "--variation": "1e-300", "--host-share": "0", "--pue": "1", "--electricity": "0USD/kWh",
-    "--prefix-hit": "0", "--lifetime": "0.001",
-}  # fmt: skip
-"""Option -> the least value that it takes."""
+EDGES: Final[Mapping[str, tuple[str, ...]]] = {
+    "--site": ("grid-gco2-per-kwh=0", "host-share=0", "pue=1", "electricity=0USD/kWh", "lifetime=0.001"),
+    "--variation": ("1e-300",),
+    "--prefix-hit": ("0",),
+}
+"""Option -> the least values that it takes."""
 
-GRID: Final = "--grid-gco2-per-kwh"
+GRID: Final = "grid-gco2-per-kwh="
 
 RANKED: Final = ("--objective", "--metric", "--x")
 """Options that name what ranks."""
@@ -225,12 +221,17 @@ def try_edges(doors: Doors, rng: random.Random) -> None:
     command = rng.choice([one for one, names in least.items() if names])
     others = rng.choice(_list_metrics(command) or [""])
     for one, metric in (*ranked.items(), (command, others)):
-        edges = [f"{name}={EDGES[name]}" for name in sorted(least[one]) if name == GRID or rng.random() < 0.8]
+        edges = [
+            f"{name}={edge}"
+            for name in sorted(least[one])
+            for edge in EDGES[name]
+            if edge.startswith(GRID) or rng.random() < 0.8
+        ]
         asked = (*_begin(rng, one), *edges, *filter(None, [metric]))
         doors.court.same("an answer or a line", _find_fault(*doors.say(*asked)), "", _of(asked))
     words = _begin(rng, command)
-    shown, whole = (doors.run(*words, *more)[1].count("\n") for more in ((), ("--details",)))
-    doors.court.same("details are everything", whole < shown, False, _of((*words, "--details")))
+    shown, whole = (doors.run(*words, *more)[1].count("\n") for more in ((), ("--show=details",)))
+    doors.court.same("details are everything", whole < shown, False, _of((*words, "--show=details")))
     for other, name in [(one, name) for one in FORMS for name in _list_hidden(one)]:
         spelled = (*_begin(rng, other), f"{name}=int8")
         doors.court.same("listed options", doors.say(*spelled)[0], int(ExitCode.USAGE), _of(spelled))

@@ -336,6 +336,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return Workspace(tmp_path_factory.mktemp("served") / "own.duckdb")
 
 
+@pytest.mark.slow
 def test_a_checkpoint_runs_as_published_where_nothing_is_asked(workspace: Workspace) -> None:
     answer = workspace.llm("gpt-oss-120b", hardware=["h100_sxm5"], batch=(1,))
     (row,) = answer.rows

@@ -5,7 +5,6 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike
 
 from joulemap.system import UsageError
 from joulemap.wing.llm.serving.load import Limits, Load, Log
@@ -13,33 +12,18 @@ from joulemap.wing.llm.serving.request import draw_requests
 from joulemap.wing.llm.serving.serve import simulate
 from joulemap.wing.llm.serving.station import Station, run
 from joulemap.wing.llm.setting import Serving
+from pass_surface import StraightPass
 from waits import form_waits
 
-
-@attrs.frozen
-class Even:
-    """Surface whose passes take 10 ms, and 1 ms per prompt token."""
-
-    resting_w: float = 0.0
-
-    def step(
-        self, sequences: ArrayLike, context_tokens: ArrayLike, prompt_tokens: ArrayLike, prompt_context: ArrayLike
-    ) -> tuple[np.ndarray, np.ndarray]:
-        seconds = (
-            0.010
-            + 0.001 * np.asarray(prompt_tokens, float)
-            + 0.0 * np.asarray(sequences, float) * np.asarray(context_tokens, float)
-        )
-        seconds = seconds + 0.0 * np.asarray(prompt_context, float)
-        return seconds, seconds
-
+EVEN = StraightPass(prompt_s=0.001)
+"""Passes take 10 ms, and 1 ms per prompt token."""
 
 LIMITS = Limits(step_tokens=200, sequences=64, cache_tokens=10**6)
 LOAD = Load(in_flight=8, requests=80, prompt_tokens=100, output_tokens=50)
 
 
 def mean_first(load: Load) -> float:
-    return simulate(Even(), load, LIMITS).first_token.mean
+    return simulate(EVEN, load, LIMITS).first_token.mean
 
 
 def test_a_wave_takes_one_pass_after_another() -> None:
@@ -69,7 +53,7 @@ def test_a_queue_of_one_pass_requests_is_the_closed_form(servers: int) -> None:
     requests = draw_requests(load, 0)
     log = Log.of(load.requests)
     limits = Limits(step_tokens=1, sequences=1, cache_tokens=10**6, mixes=False)
-    station = Station(Even(), requests, limits, load, log, servers=servers)
+    station = Station(EVEN, requests, limits, load, log, servers=servers)
     station.expect(range(load.requests))
     run([station])
     waits = np.array(log.finished, float) - np.array(log.arrival, float) - 0.011
@@ -87,7 +71,7 @@ def test_a_client_that_is_none_is_refused() -> None:
 
 
 def test_all_requests_of_a_wave_end_before_the_next() -> None:
-    served = simulate(Even(), attrs.evolve(LOAD, client="waves", spread_fraction=0.5), LIMITS)
+    served = simulate(EVEN, attrs.evolve(LOAD, client="waves", spread_fraction=0.5), LIMITS)
     arrival, finished = served.log.arrival, served.log.finished
     for number in range(8, 80):
         first = number // 8 * 8

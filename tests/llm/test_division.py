@@ -2,68 +2,97 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import attrs
+import numpy as np
 import pytest
-from pass_surface import StraightPass
 
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import Settings
 from joulemap.plan.source import Source
-from joulemap.wing.fleet.capacity.division import ROUNDS, Division, _Search, keep_better
+from joulemap.wing.fleet.capacity.served import ROUNDS, Division, _Search
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.llm.capacity.case import count_node
+from joulemap.wing.llm.capacity.search import NEAR, Server, keep_better
+from joulemap.wing.llm.serving.load import Load
 from joulemap.wing.llm.serving.serve import SaturatedRates, Throughput, find_saturated_rates
 from joulemap.wing.llm.setting import Serving
 from joulemap.workspace import Workspace
+from pass_surface import StraightPass
 
 COST = Demand(rate_per_s=10.0, first_token_s=1.0)
 ENERGY = Demand(rate_per_s=10.0, first_token_s=1.0, objective="energy")
 
 
-def division(
-    world: int, prompts: float, answers: float, joules: float = 1.0, experts: int = 1, demand: Demand = COST
-) -> Division:
-    """Servers of so many devices that do so many prompts, or answers, a second."""
-    rates = SaturatedRates(
-        alone_s=0.1, prompts=Throughput(per_s=prompts, joules=joules), answers=Throughput(per_s=answers, joules=joules)
+def server(world: int, prompts: float, answers: float, joules: float = 1.0, experts: int = 1) -> Server:
+    """Server of so many devices that does so many prompts, or answers, a second."""
+    case: Any = SimpleNamespace(world=world, devices=world, experts=experts)
+    one = Server(case=case, load=Load(rate_per_s=10.0), targets=COST.tails)
+    one.__dict__["rates"] = SaturatedRates(
+        alone_s=0.1,
+        prompts=Throughput(per_s=prompts, joules=joules),
+        answers=Throughput(per_s=answers, joules=joules),
+        most=1.0,
+        counts=np.ones(1),
+        between_s=np.ones(1),
     )
-    case = SimpleNamespace(world=world, devices=world, experts=experts)
-    return Division(plan=cast("Any", None), case=cast("Any", case), demand=demand, rates=rates)
+    return one
+
+
+def division(
+    world: int, prompts: float, answers: float, joules: float = 1.0, *, demand: Demand = COST, most_per_s: float = 0.0
+) -> Division:
+    own = server(world, prompts, answers, joules)
+    return Division(plan=cast("Any", None), server=own, demand=demand, most_per_s=most_per_s)
 
 
 def test_servers_take_no_fewer_devices_than_their_slower_part_needs() -> None:
     """Ten a second: 4 prompts and 12 answers a second of two devices are 3 servers at least, and 10 / 3 in turn."""
-    one, other = (division(2, 4.0, 12.0, joules=5.0, demand=demand) for demand in (COST, ENERGY))
+    one, other = (division(2, 4.0, 12.0, 5.0, demand=demand) for demand in (COST, ENERGY))
     assert (one.bound, one.estimate) == (6.0, 8.0)
     assert (other.bound, other.estimate) == (10.0, 10.0)
-    assert attrs.evolve(one, demand=attrs.evolve(COST, node=8)).bound == 8.0
+    assert division(2, 4.0, 12.0, demand=attrs.evolve(COST, node=8)).bound == 8.0
     assert division(1, 4.0, 12.0, demand=attrs.evolve(COST, rate_per_s=1000.0)).bound == 250.0
 
 
 def test_what_cannot_be_near_the_best_is_not_stepped() -> None:
     """With 6 devices found, 7 are within 20 % and 8 are not."""
-    opened = division(6, 20.0, 20.0)
-    search = _Search(waiting=[division(7, 20.0, 20.0), division(8, 20.0, 20.0)], opened=[opened], least=6.0)
+    opened = division(6, 20.0, 20.0, most_per_s=10.0)
+    search = _Search(waiting=[division(7, 20.0, 20.0), division(8, 20.0, 20.0)], opened=[opened])
     chosen = search.choose()
     assert chosen is not None
     assert chosen.case.world == 7
     assert search.choose() is None
     many = [division(1, 20.0, 20.0)] * 9
     assert _Search(waiting=many, opened=[opened] * ROUNDS).choose() is None
-    late = attrs.evolve(division(1, 1.0, 1.0), rates=None)
+    late = division(1, 1.0, 1.0)
+    late.server.__dict__["rates"] = None
     assert _Search(waiting=[late], opened=[opened]).choose() is None
     assert _Search(waiting=[late]).choose() is late
 
 
 def test_of_experts_divided_or_not_the_better_is_kept() -> None:
-    whole, apart = division(8, 10.0, 5.0), division(8, 9.0, 9.0, experts=8)
-    assert keep_better([whole, apart, division(4, 1.0, 1.0)])[0] is apart
-    assert [one.case.world for one in keep_better([whole, apart, division(4, 1.0, 1.0)])] == [8, 4]
+    whole, apart = server(8, 10.0, 5.0), server(8, 9.0, 9.0, experts=8)
+    assert keep_better([whole, apart, server(4, 1.0, 1.0)])[0] is apart
+    assert [one.case.world for one in keep_better([whole, apart, server(4, 1.0, 1.0)])] == [8, 4]
+
+
+@pytest.mark.parametrize("least", [1, 2, 3, 5, 7, 12, 30, 63])
+def test_the_fewest_servers_are_found_from_any_guess(least: int) -> None:
+    """Law: a search ends at the fewest whole numbers, and at a rate within 6 % of the fewest."""
+    one = attrs.evolve(server(1, 1.0, 1.0), load=Load(in_flight=64))
+    for guess in range(1, least + 1):
+        assert one.find_fewest(guess, guess, 64, lambda count: count >= least) == least
+    assert one.find_fewest(1, 1, least - 1, lambda count: count >= least) == math.inf
+    for start in (0.1, 1.0, 20.0):
+        found = server(1, 1.0, 1.0).find_fewest(start, 1 / 16, 1e4, lambda count: count >= 0.9 * least)
+        assert 0.9 * least <= found <= NEAR * 0.9 * least
+    assert server(1, 1.0, 1.0).find_fewest(1.0, 1 / 16, 1e4, lambda _: True) == 1 / 16
 
 
 def test_a_node_is_what_a_switch_or_a_server_joins() -> None:

@@ -22,7 +22,7 @@ from joulemap.ask.rule import find_bias, weigh
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.domain.assumed import AssumedEnergy
 from joulemap.domain.default import SERVED
-from joulemap.domain.settings import Price, Usage
+from joulemap.domain.settings import Price, Site
 from joulemap.plan.source import Source
 from joulemap.store.catalogue import write_doubt, write_scales
 from joulemap.store.library import find_query
@@ -248,7 +248,7 @@ def test_costs_follow_from_rates_and_prices(workspace: Workspace) -> None:
         MODEL,
         hardware="h100_sxm5",
         batch=8,
-        usage=Usage(
+        site=Site(
             pay="rented",
             utilization=0.5,
             gco2_per_kwh=100.0,

@@ -9,17 +9,17 @@ from typing import Any
 
 import attrs
 import pytest
-from pass_surface import StraightPass
 
 from compare import assert_close
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.llm.capacity.load import form_load
-from joulemap.wing.llm.serving.grid import Pass
 from joulemap.wing.llm.serving.load import Limits, Load, Log, Requests, Served
 from joulemap.wing.llm.serving.request import draw_requests
 from joulemap.wing.llm.serving.serve import simulate, simulate_pools
 from joulemap.wing.llm.serving.station import Station, count_until, find_fitting
+from joulemap.wing.llm.serving.surface import PassCost
 from joulemap.wing.llm.serving.warm_up import Pool
+from pass_surface import StraightPass
 
 PLAIN = StraightPass()
 """A pass takes 10 ms, and 0.1 ms more for each prompt token."""
@@ -312,7 +312,7 @@ def test_requests_that_fill_the_server_count_in_no_spread() -> None:
     assert simulate(PLAIN, load, ROOMY).first_token.p99 < 0.5 * 16 * 0.05
 
 
-def pools(surface: Pass, limits: Limits, prompts: int = 1, answers: int = 1) -> tuple[Pool, Pool]:
+def pools(surface: PassCost, limits: Limits, prompts: int = 1, answers: int = 1) -> tuple[Pool, Pool]:
     """Return a pool of prompts and one of answers, of servers that are all alike."""
     first, second = (Pool(surface=surface, limits=limits, count=count) for count in (prompts, answers))
     return first, second
@@ -335,8 +335,7 @@ def test_two_pools_hand_the_cache_over() -> None:
     served, _ = simulate_pools(
         pools(PLAIN, ROOMY),
         Load(requests=1, prompt_tokens=1000, output_tokens=11),
-        handover_s=0.010,
-        handover_token_s=1e-5,
+        handover_token_s=2e-5,
     )
     assert served.first_token.p50 == near(0.110)
     assert served.latency.p50 == near(0.110 + 0.020 + 0.100)

@@ -8,7 +8,6 @@ import attrs
 import numpy as np
 import pytest
 from engine_chip import find_chips, reach_bandwidth
-from pass_surface import StraightPass
 
 from compare import assert_close
 from deployed import deploy_decoder, known_decoder
@@ -30,6 +29,7 @@ from joulemap.wing.llm.serving.predict import choose_precisions, find_deployment
 from joulemap.wing.llm.serving.serve import simulate
 from joulemap.wing.llm.serving.surface import Cost, Passes, count_accepted, tabulate, tabulate_steady
 from joulemap.wing.llm.stack import describe_engine, find_engine, find_stack, stack_names
+from pass_surface import StraightPass
 
 
 @attrs.frozen(kw_only=True)
@@ -260,6 +260,13 @@ def test_a_table_reads_what_a_surface_says() -> None:
         Passes.of([1.0, 33.0, 0.0, 40.0], context=[100.0, 3000.0, 0.0, 500.0], chunk=[0.0, 0.0, 512.0, 512.0])
     )
     assert seconds == pytest.approx(wanted.seconds, rel=0.03)
+    sizes = (33.0, 3000.0, 300.0, -60.0)
+    assert table.find_mixed(*sizes) == pytest.approx([float(one) for one in table.step(*sizes)], rel=1e-12)
+    step_s, step_j, longer, dearer, end = table.find_step(33.0, 3000.0)
+    assert (step_s, step_j) == pytest.approx((seconds[1], joules[1]), rel=1e-12)
+    assert table.find_step(33.0, end)[:2] == pytest.approx(
+        (step_s + longer * (end - 3000.0), step_j + dearer * (end - 3000.0)), rel=1e-12
+    )
     assert joules == pytest.approx(500.0 * seconds, rel=1e-9)
 
 

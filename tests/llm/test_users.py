@@ -14,25 +14,26 @@ from compare import assert_close
 from conftest import Run
 from joulemap.ask.fact import Choice, Limit
 from joulemap.domain.default import SERVED
-from joulemap.domain.settings import Price, Usage
+from joulemap.domain.settings import Price, Site
 from joulemap.plan.source import Source
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.wing.llm.ask.target import LIKELY, choose_row, find_next, find_simpler
 from joulemap.wing.llm.ask.users import UsersAnswer
 from joulemap.wing.llm.capacity.case import QUALITIES, Case
-from joulemap.wing.llm.capacity.load import count_kept, read_load, serve_one, serve_pools
+from joulemap.wing.llm.capacity.load import count_kept, read_load, run_pools, serve_one, serve_pools
 from joulemap.wing.llm.capacity.model import ServedModel
+from joulemap.wing.llm.capacity.search import LEAST, Server
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.users import (
     MOST_DEVICES,
     LatencyTarget,
     Paid,
-    Search,
     SharedServers,
     _find_chance,
-    _serve,
-    _split,
-    list_options,
+    _form,
+    _share,
+    find_deployment,
+    open_load,
     rank_rows,
 )
 from joulemap.wing.llm.error_scale import AT_ONCE
@@ -55,7 +56,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> UsersAnswer:
         LatencyTarget(users=8, first_token_s=2.0, between_s=0.060),
         (Price(hardware="l4", usd_per_hour=3.6),),
     )
-    return ask(tmp_path_factory.mktemp("kept"), target, usage=Usage(pay="rented", prices=prices))
+    return ask(tmp_path_factory.mktemp("kept"), target, site=Site(pay="rented", prices=prices))
 
 
 def ask(path: Path, target: LatencyTarget, **changes: Any) -> UsersAnswer:
@@ -117,7 +118,7 @@ def test_more_devices_are_named_where_the_fewest_are_not_a_safe_choice(tmp_path:
     answer = ask(
         tmp_path,
         LatencyTarget(users=8, first_token_s=2.0, between_s=0.033),
-        usage=Usage(pay="rented", prices=(Price(hardware="l4", usd_per_hour=3.6),)),
+        site=Site(pay="rented", prices=(Price(hardware="l4", usd_per_hour=3.6),)),
         precision="bf16",
         weight_precision="int4",
     )
@@ -272,8 +273,11 @@ def test_users_and_as_many_requests_in_flight_have_one_answer(tmp_path: Path, se
     load = read_load(attrs.evolve(case.question, serving=attrs.evolve(serving, in_flight=users)))
     assert load is not None
     served, _ = serve_one(case, load)
-    one, two = (_serve(case, count, LatencyTarget(users=each, first_token_s=1.0))
-                for count, each in ((1, users), (2, 2 * users - 1)))  # fmt: skip
+    targets = (LatencyTarget(users=each, first_token_s=1.0) for each in (users, 2 * users - 1))
+    one, two = (
+        _form(Server.of(case, open_load(case, target.users), target.means), target, count)
+        for count, target in enumerate(targets, 1)
+    )
     for deployed in (one, two):
         assert deployed.first_token_s == served.first_token.mean
         assert deployed.between_s == served.token_time.mean
@@ -284,16 +288,20 @@ def test_users_and_as_many_requests_in_flight_have_one_answer(tmp_path: Path, se
     assert_close(one.per_s, 1.0 / mean_s, rel=0.1)
 
 
-def test_bounds_of_options_are_below_their_simulated_times(tmp_path: Path) -> None:
+def test_bounds_of_servers_are_below_their_simulated_times(tmp_path: Path) -> None:
     """Where prompts are few, decode passes at the number of users are nearly all that there is."""
     for prompt, output, users in ((500, 100, 8), (4000, 50, 16), (50, 400, 4)):
         target = LatencyTarget(users=users, first_token_s=1.0)
         (case,) = list_servers(tmp_path, Serving(prompt=prompt, output=output, devices=(1,)))
-        search = Search(list(list_options(case, target)), target)
-        bound, found = search.bound(0), search.serve(0)
-        assert bound.first_token_s <= found.first_token_s and bound.between_s <= found.between_s
-        assert search.find_per_s(0) >= found.per_s
-    assert_close(bound.between_s, found.between_s, rel=0.1)
+        server = Server.of(case, open_load(case, users), target.means)
+        found, rates = _form(server, target, 1), server.rates
+        assert rates is not None
+        bound_s = LEAST * rates.find_between(users)
+        assert bound_s <= found.between_s
+        assert server.bound_per_s(1) >= found.per_s
+        tight = Server.of(case, open_load(case, users), attrs.evolve(target.means, between_s=found.between_s))
+        assert tight.least == math.ceil(users / case.most)
+    assert_close(bound_s / LEAST, found.between_s, rel=0.1)
 
 
 @pytest.mark.slow
@@ -301,11 +309,16 @@ def test_the_fewest_devices_are_the_fewest_that_a_simulation_finds(tmp_path: Pat
     (case,) = list_servers(tmp_path, Serving(prompt=1000, output=100))
     for users, between_s in ((30, 0.070), (60, 0.050), (60, 0.100)):
         target = LatencyTarget(users=users, first_token_s=2.0, between_s=between_s)
-        options = list(list_options(case, target))
-        search, every = Search(options, target), Search(options, target)
-        counts = [every.count(index) for index in range(len(options)) if every.serve(index).miss <= 1.0]
-        assert search.find().device_count == min(counts)
-        assert len(search.tried) < len(every.tried)
+        found = find_deployment(case, target)
+        assert isinstance(found, SharedServers)
+        every = [
+            _form(server, target, count).device_count
+            for server in found.divisions
+            for count in range(1, found.device_count // server.case.world + 1)
+            if count * server.case.most >= users and server.miss(count) <= 1.0
+        ]
+        assert bool(every) != bool(found.prompt_servers)  # pools only if they take fewer devices
+        assert min(every, default=found.device_count) == found.device_count
 
 
 @pytest.mark.slow
@@ -314,13 +327,16 @@ def test_pools_for_users_are_those_of_requests_in_flight(tmp_path: Path) -> None
     serving = Serving(prompt=56, output=144, turns=3, pause_s=2.0, devices=(1,), prefill_on="l4", decode_on="l4")
     assert_close(count_kept(256.0, 56, 144, 3), (0 + 56 + 256) / 3)
     (case,) = list_servers(tmp_path, attrs.evolve(serving, prefill_on="", decode_on=""))
-    pools = _split(case, 1, 1, LatencyTarget(users=12, first_token_s=1.0))
+    target = LatencyTarget(users=12, first_token_s=1.0)
+    together = open_load(case, target.users)
+    served, _, handover, _ = run_pools(together, (case, case), (1, 1))
+    pools = _share(case, target, 1, served, together)
     load = attrs.evolve(case.question, serving=attrs.evolve(serving, in_flight=12))
     (prompts, answers), (found,) = serve_pools(load, [case], ("l4", "l4"), {})
-    assert pools.prompt_servers == prompts.server_count == answers.server_count == 1
+    assert prompts.server_count == answers.server_count == 1
     assert_close(sum(pools.hits), found.prefix_hit_fraction)
     assert_close(pools.between_s, found.between_s, rel=0.1)
-    assert_close(pools.request_j, found.request_j, rel=0.02)
+    assert_close(pools.request_j + handover.joules, found.request_j, rel=0.02)
     # 32 layers of 8 heads of 128, keys and values: 16 bits in the cache of GEMMs in fp8 too, unless it is given
     narrow = attrs.evolve(case, deployment=attrs.evolve(case.server, precision="fp8"))
     for cache, item_bytes in (("", 2), ("fp8", 1)):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Final
 
 import pytest
 
-from joulemap.cli.option.limit import LimitOptions, UsageOptions
-from joulemap.cli.value import read_number, read_quantity
+from joulemap.ask.site import read_site
+from joulemap.cli.option.limit import LimitOptions
+from joulemap.cli.value import read_quantity
 from joulemap.domain.value import read_value
 from joulemap.physics.record.address import Address
 from joulemap.physics.record.constant import Constant
 from joulemap.system.errors import UsageError
-from joulemap.system.number import parse_si
+from joulemap.system.number import parse_quantity, parse_si
 
 TDP: Final = Constant(address=Address("quantity", "tdp"), value=72.0, unit="W", basis="published", source="a sheet")
 
@@ -53,6 +55,9 @@ def test_a_quantity_of_another_unit_is_refused(text: str, unit: str) -> None:
         parse_si(text, unit)
 
 
+NO_FILE = {"JOULEMAP_SITE_FILE": os.devnull}
+"""Environment without a settings file."""
+
 ODD = [
     "50W=20", "x=20W", "=20W", "20W,30W", "1,000W", "20 W 30", "2 0W", "20 k W", "20W # note", "20W // note", "20%",
     "€20", "$20W", "20°", "infW", "-infW", "nanW", "1e999W", "\uff120W", "1_000W", "½W", "20\U0001d7ceW", "0x20W",
@@ -71,12 +76,12 @@ def test_a_text_with_several_readings_is_no_quantity(text: str) -> None:
     readers: list[Callable[[], object]] = [
         lambda: read_quantity("--max-power", text, "W"),
         lambda: read_quantity("--max-latency", text.replace("W", "s"), "s"),
-        lambda: read_number("--electricity", text.replace("W", "USD/kWh"), "USD/kWh"),
+        lambda: parse_quantity(text.replace("W", "USD/kWh"), "USD/kWh"),
         lambda: read_value(text, TDP),
         lambda: read_target(f"power = {text}"),
         lambda: read_area(text.replace("W", "mm2")),
         lambda: read_tier(f"host:{text.replace('W', 'B')}@50GB/s"),
-        lambda: UsageOptions(price_per_hour=[f"l4={text.replace('W', 'USD/h')}"]).read(),
+        lambda: read_site([f"price-per-hour.l4={text.replace('W', 'USD/h')}"], variables=NO_FILE),
         lambda: LimitOptions(max_price=text.replace("W", "USD")).read(),
     ]
     for reader in readers:
@@ -87,22 +92,24 @@ def test_a_text_with_several_readings_is_no_quantity(text: str) -> None:
 
 @pytest.mark.wings
 def test_prices_of_several_chips_are_a_list() -> None:
-    prices = (
-        UsageOptions(
-            price_per_hour=["h100_sxm5=2.5USD/h,tpu_v4=$4.5/h", "l4=0.4USD/h"], purchase_price=["t4=900USD,l4=2kUSD"]
-        )
-        .read()
-        .prices
+    site = read_site(
+        [
+            "price-per-hour=h100_sxm5=2.5USD/h,tpu_v4=$4.5/h",
+            "price-per-hour.l4=0.4USD/h",
+            "purchase-price=t4=900USD,l4=2kUSD",
+            "owned=l4=8,t4=4",
+        ],
+        variables=NO_FILE,
     )
-    assert [(one.hardware, one.usd_per_hour, one.purchase_usd) for one in prices] == [
+    assert [(one.hardware, one.usd_per_hour, one.purchase_usd) for one in site.prices] == [
         ("h100_sxm5", 2.5, None), ("tpu_v4", 4.5, None), ("l4", 0.4, None), ("t4", None, 900.0), ("l4", None, 2000.0),
     ]  # fmt: skip
     from joulemap.wing.explore.option import DesignOptions
     from joulemap.wing.fleet.option import DemandOptions
 
-    demand = DemandOptions(rate="10/s", owned=["l4=8,t4=4"], beside=["vit_b_16=0.2,resnet18=0.1"]).read()
-    assert (demand.owned, demand.beside) == ({"l4": 8, "t4": 4}, {"vit_b_16": 0.2, "resnet18": 0.1})
+    demand = DemandOptions(rate="10/s", beside=["vit_b_16=0.2,resnet18=0.1"]).read()
+    assert (site.owned, demand.beside) == ({"l4": 8, "t4": 4}, {"vit_b_16": 0.2, "resnet18": 0.1})
     assert DesignOptions(share=["resnet18=0.2,resnet50=0.8"]).keywords()["share"] == {"resnet18": 0.2, "resnet50": 0.8}
     for written in (["l4=0.4USD/h,l4=0.5USD/h"], ["l4=0.4USD/h,t4"], ["l4=0.4USD/h", "l4=0.4USD/h"]):
-        with pytest.raises(UsageError, match="each once"):
-            UsageOptions(price_per_hour=written).read()
+        with pytest.raises(UsageError, match=r"given twice|cannot read"):
+            read_site([f"price-per-hour={one}" for one in written], variables=NO_FILE)

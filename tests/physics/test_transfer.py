@@ -99,6 +99,6 @@ def test_the_port_of_a_host_bounds_a_stick_by_hand() -> None:
 def test_device_only_is_for_what_has_a_host() -> None:
     assert RunOptions(device_only=True).keywords()["host"] == NO_HOST
     with pytest.raises(UsageError):
-        RunOptions(device_only=True, host="raspberry_pi_5").keywords()
+        RunOptions(device_only=True, site=["host=raspberry_pi_5"]).keywords()
     selection = select_hardware(Settings(hardware=("coral_edge_tpu", "raspberry_pi_5"), host=NO_HOST))
     assert (selection.is_device_only, selection.hosts) == (True, {})

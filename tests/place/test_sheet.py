@@ -58,7 +58,7 @@ def test_an_answer_draws_its_rows(name: str, figures: list[str], ask: Ask) -> No
 
 
 def test_a_command_writes_a_page_that_opens_from_disk(tmp_path: Path) -> None:
-    words = ["place", "resnet18", "--on", "xeon_8490h,l4", "--link", "pcie4x16", "--db", "own.duckdb", "--plot"]
+    words = ["place", "resnet18", "--on", "xeon_8490h,l4", "--link", "pcie4x16", "--db", "own.duckdb", "--show=plot"]
     done = run_here([*words, "--report", "place.html"], tmp_path, {})
     assert done.returncode == 0, done.stderr
     assert "Latency per batch" in done.stdout

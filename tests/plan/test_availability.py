@@ -19,7 +19,7 @@ from joulemap.ask.decision import decide
 from joulemap.ask.fact import Choice
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.metric import PartMetricName
-from joulemap.domain.settings import Price, Settings, Usage
+from joulemap.domain.settings import Price, Settings, Site
 from joulemap.physics.record.operating_point import read_point
 from joulemap.store.connection import Connection
 from joulemap.system.errors import UsageError
@@ -187,13 +187,13 @@ def test_a_mark_is_of_what_cannot_be_had_and_of_nothing_else(joulemap: Run) -> N
         *UNSOLD,
         *(name for name, one in catalogue.items() if one.sold_in in ("cars", "phones")),
     }
-    assert "~" not in joulemap("hardware", "show", "apple_m4", "--notes").stdout
+    assert "~" not in joulemap("hardware", "show", "apple_m4", "--show=notes").stdout
 
 
 @pytest.mark.slow
 def test_what_is_priced_by_who_asks_can_be_had(workspace: Workspace) -> None:
     only = {"architecture": ("kpu", "npu"), **ONE}
-    priced = workspace.cost("resnet18", usage=Usage(prices=(Price(hardware="kpu_t64", purchase_usd=99.0),)), **only)
+    priced = workspace.cost("resnet18", site=Site(prices=(Price(hardware="kpu_t64", purchase_usd=99.0),)), **only)
     assert priced.pay == "bought" and priced.best is not None
     assert {row.hardware.partition("@")[0] for row in priced.rows if row.price_basis == "given"} == {"kpu_t64"}
     assert all(row.is_available and row.rank for row in priced.rows if row.price_basis == "given")
@@ -203,7 +203,7 @@ def test_what_is_priced_by_who_asks_can_be_had(workspace: Workspace) -> None:
 
 def test_a_host_share_below_nothing_is_refused() -> None:
     with pytest.raises(UsageError, match="host_share is -1, expected at least 0"):
-        Usage(host_share=-1.0)
+        Site(host_share=-1.0)
 
 
 # The power that a mode is named for
@@ -242,8 +242,8 @@ def test_the_metric_that_is_asked_for_leads_a_comparison(workspace: Workspace) -
 
 @pytest.mark.slow
 def test_a_break_even_takes_calendar_years_at_the_busy_hours(workspace: Workspace) -> None:
-    names, usage = ("jetson_orin_nano_8gb", "a10"), Usage(utilization=5.0 / 24.0)
-    answer = workspace.cost("resnet18", Settings(hardware=names, precision="int8", batch=8), between=names, usage=usage)
+    names, usage = ("jetson_orin_nano_8gb", "a10"), Site(utilization=5.0 / 24.0)
+    answer = workspace.cost("resnet18", Settings(hardware=names, precision="int8", batch=8), between=names, site=usage)
     row = answer.break_even
     assert row is not None and row.break_even_inferences is not None
     bought = next(one for one in answer.rows if one.hardware.startswith("jetson") and one.way == "bought")

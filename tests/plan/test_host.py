@@ -49,7 +49,7 @@ def test_a_card_is_suggested_a_computer_that_has_its_slot() -> None:
 
 
 def test_every_card_of_a_server_needs_its_host() -> None:
-    """Cards of one form are compared alike: `--host` adds a computer to each of them or to none."""
+    """Cards of one form are compared alike: `--site host` adds a computer to each of them or to none."""
     alone = {name for name, one in CATALOGUE.items() if find_form(one) == "card_server" and not one.needs_host}
     assert alone == {"inferentia2"}  # sold inside servers only
     assert {CATALOGUE[name].needs_host for name in ("l4", "l40s", "a40", "h100_pcie", "mi210")} == {"PCIe slot"}

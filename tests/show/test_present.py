@@ -83,7 +83,7 @@ def draw(grid: Grid, width: int | None) -> str:
 
 def folded(grid: Grid, width: int | None) -> list[str]:
     """The columns that a table does not show, which it counts, and names as far as a line has room."""
-    note = re.search(r"\((\d+) columns? folded: (.*); --wide shows all\)", " ".join(draw(grid, width).split()))
+    note = re.search(r"\((\d+) columns? folded: (.*); --show wide shows all\)", " ".join(draw(grid, width).split()))
     arranged = arrange(grid, width)
     hidden = [] if arranged is None else [one for place, one in enumerate(grid.headings) if place not in arranged[0]]
     assert len(hidden) == (int(note[1]) if note else 0)
@@ -190,7 +190,7 @@ DRAWN = re.compile("[│├●┤─█░▏▎▍▌▋▊▉▁▂▃▄▅�
         [
             ("compare", "resnet18"),
             ("compare", "resnet18", "--level", "detailed"),
-            ("compare", "resnet18", "--sort", "efficiency", "--details"),
+            ("compare", "resnet18", "--sort", "efficiency", "--show=details"),
             ("analyze", "resnet18", "h100_sxm5", "--level", "operator"),
             ("explain", "resnet18", "h100_sxm5", "tpu_v4", "--level", "category"),
             ("edp", "resnet18", "tpu_v4"),
@@ -216,18 +216,21 @@ def test_what_commands_say_fits(arguments: tuple[str, ...], joulemap: Run, own_d
             assert len(line) <= width or max(map(len, line.split())) > width - 9
             assert line == line.rstrip()
         assert "\n\n\n" not in text
-        said = re.sub(r"\(\d+\s+columns?\s+folded:[^;]*;\s+--wide\s+shows\s+all[^)]*\)", "", text)
+        said = re.sub(r"\(\d+\s+columns?\s+folded:[^;]*;\s+--show\s+wide\s+shows\s+all[^)]*\)", "", text)
         # pictures and their axes follow the width, and a backslash joins the lines of a command
         plain = [word for word in said.split() if not DRAWN.search(word) and not set(word) <= {*"-+\\"}]
         assert {word.strip(",") for word in plain} <= words
     narrow, wide = (
-        joulemap(*arguments, "--db", own_database, "--wide", variables={"COLUMNS": one}).stdout for one in ("60", "200")
+        joulemap(*arguments, "--db", own_database, "--show=wide", variables={"COLUMNS": one}).stdout
+        for one in ("60", "200")
     )
     assert narrow == wide
 
 
 @given(
-    words=st.lists(st.sampled_from(["resnet18", "--wide", "--batch 1", "'my net.py:Net'", '"it\'s"']), max_size=12),
+    words=st.lists(
+        st.sampled_from(["resnet18", "--show=wide", "--batch 1", "'my net.py:Net'", '"it\'s"']), max_size=12
+    ),
     width=st.integers(40, 100),
 )
 def test_a_shell_reads_a_broken_command_as_the_whole(words: list[str], width: int) -> None:

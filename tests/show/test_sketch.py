@@ -168,7 +168,7 @@ def test_markdown_fences_and_html_escapes_a_sketch() -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_numbers_of_a_sketch_are_those_of_the_answer(width: int, joulemap: Run, database: Path) -> None:
     variables = {"JOULEMAP_DB": str(database), "COLUMNS": str(width)}
-    drawn = joulemap("compare", "resnet18", "--plot", variables=variables).stdout
+    drawn = joulemap("compare", "resnet18", "--show=plot", variables=variables).stdout
     answer = json.loads(joulemap("compare", "resnet18", "--format", "json", variables=variables).stdout)
     energies, _, latencies = drawn.partition("Latency of a batch")
     for row in answer["rows"]:

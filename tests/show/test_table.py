@@ -34,11 +34,11 @@ COMMANDS = [
     "compare resnet18 l4 t4 orin_nano --precision fp16,int8 --batch 1,8",
     "compare resnet18 orin_nano@7W orin_nano@15W --runtime fused,eager",
     "compare resnet18 l4 t4 --sort latency --limit 1",
-    "compare resnet18 l4 t4 --verbose",
+    "compare resnet18 l4 t4 --sort efficiency",
     "compare resnet18 l4 t4 --level subgraph --limit 3",
     "recommend mobilenet_v2 l4 t4 orin_nano --max-latency 20ms --precision fp16,int8 --limit 2",
     "pareto resnet18 l4 t4 orin_nano --precision fp16,int8 --limit 3",
-    "cost resnet18 l4 t4 --precision fp16,int8 --pay both --limit 1",
+    "cost resnet18 l4 t4 --precision fp16,int8 --site pay=both --limit 1",
     "sweep resnet18 l4 t4 --batch 1,8,64 --precision fp16,int8 --limit 2",
     "sweep resnet18 l4 t4 --batch 1,8 --precision fp16,int8 --level batch --limit 5",
     "fleet resnet50 l4 t4 --rate 1000/s --p99 50ms --precision fp16,int8 --limit 1",
@@ -76,7 +76,7 @@ def test_rows_can_be_told_apart_and_cut_ones_are_counted(command: str, joulemap:
         original(self, document, checked)
 
     with patch.object(OutputOptions, "write", keep):
-        asked = (*command.split(), "--details", "--db", workspace.path)
+        asked = (*command.split(), "--show=details", "--db", workspace.path)
         done = joulemap(*asked, variables={"COLUMNS": str(WIDTH)})
     assert done.returncode == 0, done.stderr
     (document,) = documents
@@ -96,9 +96,11 @@ def test_rows_can_be_told_apart_and_cut_ones_are_counted(command: str, joulemap:
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("command", ["analyze mlp l4", "edp resnet18 l4", "explain mlp l4 t4", "architectures mlp"])
 def test_details_are_everything(command: str, joulemap: Run, workspace: Workspace) -> None:
-    done = joulemap(*command.split(), "--details", "--db", workspace.path)
+    done = joulemap(*command.split(), "--show=details", "--db", workspace.path)
     assert done.returncode == 0, done.stderr
-    assert not {"--limit", "--details:", "not shown"} & {*re.findall(r"--limit|--details:|not shown", done.stdout)}
+    assert not {"--limit", "--show details:", "not shown"} & {
+        *re.findall(r"--limit|--show details:|not shown", done.stdout)
+    }
     if command.startswith("architectures"):  # the principle of each class, with its source
         assert "Stored program" in done.stdout and "Systolic array" in done.stdout
 

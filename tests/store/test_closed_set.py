@@ -51,5 +51,5 @@ def test_the_meaning_of_a_scope_is_that_of_its_record(connection: duckdb.DuckDBP
 
 
 def test_help_lists_the_scopes_of_served_measurements(joulemap: Run) -> None:
-    told = " ".join(joulemap("measurements", "import", "--help-all").stdout.split())
+    told = " ".join(joulemap("measurements", "import", "--help", "all").stdout.split())
     assert all(name in told for name in SCOPE_NAMES)

@@ -160,7 +160,7 @@ def test_an_own_query_is_listed_shown_and_run(joulemap: Run, database: Path, fol
     rows: list[dict[str, Any]] = json.loads(joulemap(*asked, "-f", "json", variables=own).stdout)
     assert rows
     assert all(row["energy_j"] < 0.1 for row in rows)
-    assert joulemap(*asked, "--show-sql", variables=own).stderr.startswith("-- mine.light@1: Runs below an energy")
+    assert joulemap(*asked, "--show=sql", variables=own).stderr.startswith("-- mine.light@1: Runs below an energy")
     assert Workspace(database).query("mine.light", {"max_energy_j": 0.1}, queries=folder).records() == rows
     with pytest.raises(UnknownNameError, match=r"mine\.light"):
         Workspace(database).query("mine.light")

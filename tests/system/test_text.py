@@ -121,7 +121,7 @@ def test_a_text_that_a_spreadsheet_would_run_is_marked_in_csv(joulemap: Run, dat
     values = ", ".join("'{}'".format(one.replace("'", "''")) for one in (*RUNNING, *KEPT))
     asked = ("sql", f'SELECT -5 AS "=a", -1.5e0 AS b, unnest([{values}]) AS c', "-f", "csv", "--db", database)
     joulemap(*asked, "-o", "marked.csv")
-    joulemap(*asked, "-o", "raw.csv", "--raw")
+    joulemap(*asked, "-o", "raw.csv", variables={"JOULEMAP_RAW": "1"})
     with (tmp_path / "marked.csv").open(newline="") as file:
         marked = list(csv.reader(file))
     with (tmp_path / "raw.csv").open(newline="") as file:

@@ -451,6 +451,6 @@ def test_hardware_that_no_file_lists_trains_on_its_own_database(hardware: str, t
     (tmp_path / "mine.toml").write_text(text)
     name, _, changes = hardware.removesuffix("]").partition("[")
     words = ["--hardware", name, *(["--set", changes] if changes else []), "--batch", "8"]
-    done = run_here(["train", "resnet18", *words, "--wait", "2", "--format", "json"], tmp_path, {})
+    done = run_here(["train", "resnet18", *words, "--format", "json"], tmp_path, {"JOULEMAP_WAIT": "2"})
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["rows"][0]["step_s"] > 0.0

@@ -4,85 +4,67 @@ from __future__ import annotations
 
 import pytest
 
+from joulemap.ask.decision import choose
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Subject
 from joulemap.wing.train.ask.train import SAMPLE, SPEED
 from joulemap.wing.train.show.train import describe_answer
 
 FAST, OTHER, THRIFTY = 1, 2, 3
 RUNS = {FAST: Subject(hardware="fast"), OTHER: Subject(hardware="other"), THRIFTY: Subject(hardware="thrifty")}
+RATES = {FAST: 400.0, OTHER: 200.0, THRIFTY: 100.0}
 
 
-def make_facts(speed: Choice, energy: Choice, costs: dict[int, float]) -> Facts:
-    """Facts of three chips that train 400, 200 and 100 samples per second."""
-    rates = {FAST: 400.0, OTHER: 200.0, THRIFTY: 100.0}
-    entries = [
-        Entry(
-            runs=(run,), values={"samples_per_s": Quantity(rate), **({"cost": Quantity(cost, "USD")} if cost else {})}
-        )
-        for run, rate in rates.items()
-        for cost in [costs.get(run)]
-    ]
-    return Facts(asked=(SAMPLE, "step"), runs=RUNS, facts=(speed, energy, *entries))
-
-
-def choose(metric: str, runs: tuple[int, ...], ratio: float, chance: float) -> Choice:
-    """Choice of the first run over the second, a tie below 80 %."""
-    tied = runs[1:] if chance < 0.8 else ()
-    return Choice(runs=runs, metric=metric, value=Quantity(1.0), ratio=ratio, probability=chance, tied=tied)
+def rank(metric: str, values: tuple[float, ...], chance: float) -> Choice:
+    """Ranking of the three chips; the best one beats each other with this probability."""
+    known = dict(zip(RUNS, map(Quantity, values), strict=True))
+    return choose(metric, known, lambda *_: chance, is_higher_better=metric == SPEED, per="sample")
 
 
 @pytest.mark.parametrize(
-    ("speed", "energy", "costs", "told"),
+    ("sure", "energy", "costs", "told"),
     [
         (
-            choose(SPEED, (FAST, OTHER), 2.0, 0.99),
-            choose(SAMPLE, (FAST, OTHER), 1.5, 0.95),
-            {FAST: 2.0, OTHER: 1.0},
-            "Take fast: it trains 2x faster than other (99 % sure) and uses 1.5x less energy per sample (95 %); "
-            "a sample costs 2x more.",
+            0.99,
+            rank(SAMPLE, (2.0, 3.0, 4.0), 0.95),
+            (2.0, 1.0, 1.0),
+            "Take fast: it trains 2x faster than other (99 % sure) and uses 1.5x less energy per sample; a sample "
+            "costs 2x more.",
         ),
         (
-            choose(SPEED, (FAST, OTHER), 2.0, 0.99),
-            choose(SAMPLE, (OTHER, FAST), 1.1, 0.6),
-            {},
-            "Take fast: it trains 2x faster than other (99 % sure) on about the same energy per sample.",
-        ),
-        (  # a tie with a third chip says nothing about the energy of the rival
-            choose(SPEED, (FAST, OTHER), 2.0, 0.99),
-            choose(SAMPLE, (THRIFTY, FAST), 1.1, 0.6),
-            {},
-            "Take fast: it trains 2x faster than other (99 % sure).",
+            0.99,
+            rank(SAMPLE, (3.0, 4.0, 2.0), 0.9),
+            (),
+            "fast for speed, thrifty for energy per sample: fast trains 4x faster (99 % sure) and uses 1.5x more "
+            "energy per sample (90 % sure).",
         ),
         (
-            choose(SPEED, (FAST, OTHER), 2.0, 0.99),
-            choose(SAMPLE, (THRIFTY, FAST), 1.5, 0.9),
-            {},
-            "fast for speed, thrifty for energy: thrifty uses 1.5x less energy per sample (90 % sure) and trains 4x "
-            "slower.",
+            0.6,
+            rank(SAMPLE, (3.0, 2.0, 4.0), 0.9),
+            (),
+            "A tie on speed (60 % for fast): take other, which uses 1.5x less energy per sample than fast (90 % sure).",
         ),
         (
-            choose(SPEED, (FAST, OTHER), 1.1, 0.6),
-            choose(SAMPLE, (OTHER, FAST), 1.5, 0.9),
-            {},
-            "Take other: it uses 1.5x less energy per sample than fast (90 % sure), which trains about as fast.",
-        ),
-        (
-            choose(SPEED, (FAST, OTHER), 1.1, 0.6),
-            choose(SAMPLE, (FAST, OTHER), 1.1, 0.6),
-            {FAST: 3.0, OTHER: 1.0},
-            "Take other: a sample costs 3x less than on fast; speed and energy are a tie (40 % likely faster).",
-        ),
-        (
-            choose(SPEED, (FAST, OTHER), 1.1, 0.6),
-            choose(SAMPLE, (FAST, OTHER), 1.1, 0.6),
-            {},
-            "Take fast or other, whichever is at hand: fast may train 1.1x faster (60 % likely).",
+            0.6,
+            rank(SAMPLE, (2.0, 2.1, 2.2), 0.6),
+            (3.0, 1.0, 2.0),
+            "A tie on speed and energy per sample (60 % for fast): take other, which costs 2x less per sample than "
+            "thrifty (90 % sure).",
         ),
     ],
 )
 def test_the_first_line_is_advice_about_one_pair(
-    speed: Choice, energy: Choice, costs: dict[int, float], told: str
+    sure: float, energy: Choice, costs: tuple[float, ...], told: str
 ) -> None:
-    line = describe_answer(make_facts(speed, energy, costs))
+    speed = rank(SPEED, tuple(RATES.values()), sure)
+    cost = [rank("cost", costs, 0.9)] if costs else []
+    paid = dict(zip(RUNS, costs, strict=True)) if costs else {}
+    entries = [
+        Entry(
+            runs=(run,),
+            values={"samples_per_s": Quantity(rate), **({"cost": Quantity(paid[run], "USD")} if paid else {})},
+        )
+        for run, rate in RATES.items()
+    ]
+    line = describe_answer(Facts(asked=(SAMPLE, "step"), runs=RUNS, facts=(speed, energy, *cost, *entries)))
     assert line == told
-    assert len(line.split()) <= 25
+    assert len(line.split()) <= 26

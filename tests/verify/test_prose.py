@@ -12,7 +12,7 @@ import pytest
 
 from compare import assert_close
 from joulemap.ask.answer import Answer
-from joulemap.ask.fact import Change, Term
+from joulemap.ask.fact import Change, Choice, Term
 from joulemap.domain.settings import Settings
 from joulemap.show.present.cell import show_chance, show_plain, show_share
 from joulemap.wing.fleet.demand import Demand
@@ -98,21 +98,26 @@ def check_explore(workspace: Workspace) -> None:
     )
     headline, insights = parts(answer)
     own = {one.objective: one for one in answer.best}
-    least = own["energy"]
-    assert least.own_ratio is not None and headline.startswith(
-        f"Build {least.design}: {show_plain(least.own_ratio)}x less"
-    )
-    moved = [one for one in answer.facts.of(Change) if answer.facts.runs[one.runs[1]].hardware == least.design]
+    knee = answer.facts.of(Choice)[0]
+    design = answer.facts.runs[knee.run].hardware
+    taken, unchanged = (
+        next(row["energy_per_inference_j"] for row in answer.rows.records() if row["set_unit_count"] == units
+             and row["set_clock_hz"] == clock_hz)
+        for units, clock_hz in ((256, 480e6), (256, 600e6))
+    )  # fmt: skip
+    assert design == "kpu_t256 with units 256, clock 480 MHz"
+    assert headline.startswith(f"Build {design}: {show_plain(unchanged / taken)}x less energy at ")
+    moved = [one for one in answer.facts.of(Change) if answer.facts.runs[one.runs[1]].hardware == design]
     check(headline.partition(" at ")[2], "x", *(one.after.value / one.before.value for one in moved[1:2]))
     front = [row for row in answer.rows.records() if row["status"] == "front"]
     band = [row for row in answer.rows.records() if row["status"] == "band"]
     assert (answer.front_count, answer.band_count) == (len(front), len(band))
     counts = [int(one) for one in re.findall(r"; (\d+) others?", headline)]
-    tied = [one.like_count for one in (least,) if 2 * one.like_count >= answer.point_count - 1]
+    tied = [one.like_count for one in (own["energy"],) if 2 * one.like_count >= answer.point_count - 1]
     assert counts == tied
     for objective, column in (("energy", "energy_per_inference_j"), ("latency", "latency_s")):
         assert_close(own[objective].value, min(row[column] for row in front))
-    terms = [one for one in answer.facts.of(Term) if answer.facts.runs[one.runs[0]].hardware == least.design]
+    terms = [one for one in answer.facts.of(Term) if answer.facts.runs[one.runs[0]].hardware == design]
     assert_close(sum(one.share or 0.0 for one in terms), 1.0)
     static = next(one for one in terms if one.prices)
     for amount, power, seconds in zip(static.amounts, static.prices, static.counts, strict=True):

@@ -436,7 +436,7 @@ def test_modules_are_counted_beside_many_stored_tensors(joulemap: Run, own_datab
 
 def test_a_table_goes_as_deep_as_is_asked(joulemap: Run, database: Path) -> None:
     """Eight blocks of six modules and three shortcuts of three."""
-    shown = joulemap(*ASKED, "--depth", 1, "--details", "--db", database).stdout
+    shown = joulemap(*ASKED, "--depth", 1, "--show=details", "--db", database).stdout
     assert "  layer4" in shown
     assert not re.search(r"^    0 ", shown, re.MULTILINE)
     assert "--depth 4: 57 more modules" in shown

@@ -450,10 +450,10 @@ def test_an_installed_package_answers_and_leaves_its_runs_readable(tmp_path: Pat
     install(place, site)
     statement = "SELECT hardware, package FROM hardware WHERE package <> ''"
     answered, stated, listed, shown = ask_all(
-        ("compare", "mobilenet_v2", "acme_x1", "l4", "--notes"),
+        ("compare", "mobilenet_v2", "acme_x1", "l4", "--show=notes"),
         ("sql", statement, "--format", "csv"),
         ("hardware", "list", "--architecture", "gpu", "--format", "csv"),
-        ("hardware", "show", "acme_x1", "--notes"),
+        ("hardware", "show", "acme_x1", "--show=notes"),
         path=site,
         cwd=tmp_path,
     )

@@ -1,4 +1,4 @@
-"""Reference of the commands: a page for each, from the same records as `--help-all`."""
+"""Reference of the commands: a page for each, from the same records as `--help all`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_commands() -> Mapping[str, str]:
 
 def _write_index(manuals: Mapping[str, Manual]) -> Iterator[str]:
     yield "# Every command\n"
-    yield "As `joulemap COMMAND --help-all` prints them. [Commands](../cli.md) has what they share.\n"
+    yield "As `joulemap COMMAND --help all` prints them. [Commands](../cli.md) has what they share.\n"
     for title, names in list_groups().items():
         yield f"## {title}\n\n| command | |\n|---|---|"
         for name in names:

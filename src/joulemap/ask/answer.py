@@ -121,7 +121,16 @@ class Answer:
 class RunAnswer(Answer):
     """Result of a question about runs."""
 
+    is_billed: ClassVar[bool] = False
+    """True if prices, electricity and use of chips are in the answer."""
     scope: Scope
+
+    @property
+    def site_values(self) -> dict[str, Mapping[str, str]]:
+        """Name -> value, unit and place of the values of the site that the answer depends on."""
+        stated = self.scope.settings.site.stated
+        is_used = {"host": bool(stated) and any(self.scope.hosts.values()), "link": True}
+        return {name: one for name, one in stated.items() if is_used.get(name, self.is_billed)}
 
     @property
     def projected(self) -> frozenset[str]:
@@ -135,11 +144,13 @@ class RunAnswer(Answer):
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats: scope, and every row of every table."""
-        return {**self._read_about(), **import_module(SCOPE).list_scope(self.scope), **super().data()}
+        used = self.site_values
+        site = {"site": used} if used else {}
+        return {**self._read_about(), **import_module(SCOPE).list_scope(self.scope), **site, **super().data()}
 
     @property
     def checked(self) -> Sequence[CheckedRow]:
-        """Runs that `--check` measures; empty for an answer without that option."""
+        """Runs that `--show check` measures; empty for an answer without that option."""
         return ()
 
     def find_checks(self) -> Checks:

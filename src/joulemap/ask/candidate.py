@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeVar, cast
 import attrs
 
 from joulemap.ask.answer import RunAnswer, fetch_tables
+from joulemap.ask.decision import choose, find_decision
 from joulemap.ask.fact import Caveat, Choice, Facts, Quantity
 from joulemap.ask.finding import Finding
 from joulemap.ask.scope import Scope
@@ -16,8 +17,9 @@ from joulemap.catalog.sheet import find_region, find_scenario
 from joulemap.domain.default import ALONE, CANDIDATES, find_batches
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, TIE_RATIO, MetricName
-from joulemap.domain.settings import WAY_OF, Limits, Pay, Settings, Usage
+from joulemap.domain.settings import WAY_OF, Limits, Pay, Settings
 from joulemap.domain.table import Table, first_of_each, group
+from joulemap.generated.compare import PairChance
 from joulemap.generated.cost import AssumedNumber
 from joulemap.plan.budget import apply_scenario
 from joulemap.plan.model_name import find_precisions
@@ -25,6 +27,7 @@ from joulemap.plan.price import price_parameters
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.workload import choose_batches
+from joulemap.store.query import fetch
 from joulemap.system.record import frozen
 
 MOST_ENTRIES: Final = 10
@@ -97,38 +100,62 @@ def is_use_case(settings: Settings) -> bool:
     return bool(deployment) and "datacenter" not in deployment
 
 
-def drop_idle_hours(usage: Usage) -> Usage:
-    """Return the usage with utilization 1, so that only busy hours cost; a utilization that it states is kept."""
-    return usage if usage.utilization else attrs.evolve(usage, utilization=1.0)
+def drop_idle_hours(settings: Settings) -> Settings:
+    """Return the settings with utilization 1, so that only busy hours cost; a utilization that the site states is
+    kept.
+    """
+    site = settings.site
+    return settings if site.utilization else attrs.evolve(settings, site=attrs.evolve(site, utilization=1.0))
 
 
-def find_payment(usage: Usage, settings: Settings, usual: Pay = "rented") -> Pay:
+def pay_as(settings: Settings, pay: Pay | None) -> Settings:
+    """Return the settings with the way of paying of a question's limit, unless the question itself states one.
+
+    A way or a kind of seller that always holds, because a file states it, gives way.
+    """
+    site = settings.site
+    if pay is None or (site.pay and not site.is_standing("pay")):
+        return settings
+    gives_way = site.is_standing("seller") and WAY_OF.get(site.seller or "") != pay
+    changed = attrs.evolve(site, pay=pay, seller=None if gives_way else site.seller)
+    return attrs.evolve(settings, site=changed)
+
+
+def find_payment(settings: Settings, usual: Pay = "rented") -> Pay:
     """Return the way of paying that a question compares: the usual one, unless the question itself states one.
 
-    It is about buying if its prices are all purchase prices, or if its deployments or scenario exclude data centres.
-    The way never depends on the hardware, so that another candidate cannot change the costs of the others.
+    It is about buying if the prices that it states itself, in no file, are all purchase prices, or if its deployments
+    or scenario exclude data centres. The way never depends on the hardware, so that another candidate cannot change the
+    costs of the others.
     """
-    if usage.pay:
-        return usage.pay
-    if usage.seller:
-        return cast("Pay", WAY_OF[usage.seller])
-    if usage.prices:
-        return "bought" if all(price.usd_per_hour is None for price in usage.prices) else "rented"
+    site = settings.site
+    if site.pay:
+        return site.pay
+    if site.seller:
+        return cast("Pay", WAY_OF[site.seller])
+    if asked := [price for price in site.prices if price.is_asked]:
+        return "bought" if all(price.usd_per_hour is None for price in asked) else "rented"
     return "bought" if is_use_case(settings) else usual
 
 
-def read_usage(usage: Usage, settings: Settings, usual: Pay = "rented") -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return two sets of query parameters: the numbers and region of a usage, and its payment.
+NUMBERS: Final = (
+    "utilization", "lifetime_years", "hours_per_year", "pue", "usd_per_kwh", "gco2_per_kwh", "host_share",
+)  # fmt: skip
+"""Fields of a site that queries take as numbers."""
+
+
+def read_usage(settings: Settings, usual: Pay = "rented") -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return two sets of query parameters: the numbers and region of a site, and its payment.
 
     A number of -1 selects the catalogue's assumption. Payment is the way to pay, the kind of seller and given prices.
     Raises UnknownNameError for an unknown region or unknown hardware.
     """
-    numbers = attrs.asdict(usage)
-    region, seller = numbers.pop("region"), numbers.pop("seller")
-    del numbers["pay"], numbers["prices"]
+    site = settings.site
+    numbers = {name: getattr(site, name) for name in NUMBERS}
     given: dict[str, Any] = {name: -1.0 if value is None else float(value) for name, value in numbers.items()}
-    payment = {"pay": find_payment(usage, settings, usual), "seller": seller or "", **price_parameters(usage.prices)[0]}
-    return {**given, "region": find_region(region).region if region else ""}, payment
+    paid, _ = price_parameters(site.prices)
+    payment = {"pay": find_payment(settings, usual), "seller": site.seller or "", **paid}
+    return {**given, "region": find_region(site.region).region if site.region else ""}, payment
 
 
 def find_busy_hours(assumptions: Table[AssumedNumber]) -> float:
@@ -201,6 +228,8 @@ def count_host(
 class CandidateAnswer(RunAnswer):
     """Configurations to choose from; `rows` has one row per configuration, or one per configuration and way to pay."""
 
+    is_billed: ClassVar[bool] = True
+
     rows: Table[Any]
     assumptions: Table[AssumedNumber]
     """Assumed inputs of cost and carbon."""
@@ -235,9 +264,21 @@ class RankedAnswer(CandidateAnswer):
     """Unit of work of the model, such as an inference."""
 
     @property
+    def pair(self) -> list[Any]:
+        """Configuration to take, and the one that it is compared with, if there is one; empty without a ranking."""
+        decision = find_decision(self.facts)
+        rows = {row.run_id: row for row in reversed(self.ranked)}
+        return [] if decision is None else [rows[one] for one in decision.runs]
+
+    @property
+    def tied_pair(self) -> list[Any]:
+        """Both configurations of the decision if they may be equally good; empty otherwise."""
+        return self.pair if any(len(one.close) > 1 for one in self.facts.of(Choice)[:1]) else []
+
+    @property
     def best(self) -> Any:
-        """Best available configuration, or best of all if none is available; None without rows."""
-        return next((row for row in self.rows if row.rank == 1), None)
+        """Configuration to take: an available one, unless none is; None without a ranking."""
+        return next(iter(self.pair), None)
 
     @property
     def unranked(self) -> list[Any]:
@@ -248,7 +289,7 @@ class RankedAnswer(CandidateAnswer):
     def projection(self) -> Any:
         """Best unavailable configuration; None unless it is better than the best available one."""
         first = next((row for row in self.unranked if not row.is_available), None)
-        ratio = self.compare(first, self.best) if first is not None and self.best is not None else None
+        ratio = self.compare(first, self.ranked[0]) if first is not None and self.ranked else None
         return first if ratio is not None and ratio >= TIE_RATIO else None
 
     @property
@@ -271,12 +312,6 @@ class RankedAnswer(CandidateAnswer):
             by_chip[own] = min((by_chip[own], *(1.0 - one for one in behind if one is not None)))
         return by_chip
 
-    @property
-    def likely(self) -> list[Any]:
-        """Configurations of other chips than the best one that may be the best, by rank."""
-        own = find_chip(self.best) if self.best is not None else ""
-        return [row for row in self.rows if getattr(row, self.likely_column) and find_chip(row) != own]
-
     def read(self, row: Any) -> float:
         """Return the value of a configuration; 0 if it is unknown."""
         return getattr(row, self.value_column) or 0.0
@@ -293,46 +328,40 @@ class RankedAnswer(CandidateAnswer):
         return rival / own if own else None
 
     def choose(self) -> list[Choice]:
-        """Return the best configuration before the best of each other chip, with the chips that are statistically tied,
-        then an unavailable configuration that would be better.
+        """Return the ranking of the best configuration of each chip, that of tied ones by the metric that breaks the
+        tie, then an unavailable configuration that would be better.
         """
-        if self.best is None:
+        if not self.ranked:
             return []
-        ranked, chances = self.ranked, self.chances
-        asked: dict[str, Any] = {"metric": self.objective, "per": self.per}
-        best, *others = ranked
-        chance = chances.get(find_chip(best)) if others else None
-        behind = getattr(others[0], self.better_column) if others else None
-        tied = sorted(
-            (row for row in others if chance is not None and getattr(row, self.likely_column)),
-            key=lambda row: -chances.get(find_chip(row), 0.0),
+        rows = {row.run_id: row for row in self.ranked}
+        behind = {run_id: getattr(row, self.better_column) for run_id, row in rows.items()}
+        chance = self.chances.get(find_chip(self.ranked[0])) if len(rows) > 1 else None
+        choice = choose(
+            self.objective,
+            {run_id: self.find_value(row) for run_id, row in rows.items()},
+            lambda _, other: None if behind[other] is None else 1.0 - behind[other],
+            chance=chance,
+            per=self.per,
         )
-        equal = [row for row in others if self.read(row) == self.read(best)]
-        choice = Choice(
-            **asked,
-            runs=list_ids(ranked[:MOST_ENTRIES]),
-            value=self.find_value(best),
-            ratio=self.compare(best, others[0]) if others else None,
-            probability=chance,
-            ahead=None if behind is None else 1.0 - behind,
-            tied=list_ids(tied),
-            equal=list_ids((best, *equal)) if equal else (),
-        )
+        choices = [attrs.evolve(choice, runs=choice.runs[:MOST_ENTRIES])]
+        close = {run_id: rows[run_id] for run_id in (choice.run, *choice.tied, *choice.equal)}
+        if len(close) > 1:
+            choices.append(self._break_tie(close))
         beyond = self.projection
-        if beyond is None:
-            return [choice]
-        ratio = self.compare(beyond, best)
-        return [choice, Choice(**asked, runs=list_ids((beyond, best)), value=self.find_value(beyond), ratio=ratio)]
+        if beyond is not None:
+            pair = {row.run_id: self.find_value(row) for row in (beyond, rows[choice.run])}
+            choices.append(choose(self.objective, pair, lambda *_: None, per=self.per))
+        return choices
 
-    def find_likelier(self) -> Iterator[Caveat]:
-        """Yield the chip that is likelier to be the best than the chip that ranks first by the middle of its
-        interval.
-        """
-        if self.best is None:
-            return
-        ranked, chances = self.ranked, self.chances
-        likeliest = max(ranked, key=lambda row: chances.get(find_chip(row), 0.0))
-        chance = chances.get(find_chip(likeliest), 0.0)
-        if len(ranked) > 1 and likeliest is not ranked[0] and chance > chances.get(find_chip(ranked[0]), math.inf):
-            weight = abs(math.log(self.compare(ranked[0], likeliest) or 1.0))
-            yield Caveat(kind="likelier", runs=(likeliest.run_id,), values={"probability": chance}, weight=weight)
+    def _break_tie(self, rows: Mapping[int, Any]) -> Choice:
+        """Return the ranking of tied configurations by speed, if energy decides, or else by energy."""
+        decided = METRIC[self.objective]
+        is_energy = decided.energy_power != 0.0 == decided.latency_power
+        speed: MetricName = "throughput" if len({row.batch for row in rows.values()}) > 1 else "latency"
+        name: MetricName = speed if is_energy else "energy_per_inference"
+        chances = fetch(self.scope.connection, PairChance, run_ids=list(rows), metric=name)
+        odds = {(row.run_id, row.other_run_id): row.probability_better for row in chances}
+        values = {
+            one: Quantity(getattr(row, METRIC[name].column) or 0.0, METRIC[name].unit) for one, row in rows.items()
+        }
+        return choose(name, values, lambda one, other: odds.get((one, other)), per=self.per)

@@ -98,7 +98,7 @@ def find_facts(
     ]
     terms: list[Term] = []
     if choices:
-        decision = decide(choices)
+        decision = decide(choices, runs)
         lead = next((one for one in decision.leads if not one.is_tied), decision.leads[0])
         rivals = (*decision.runs[1:], *(one.run for one in beyond))  # one on sale alone is compared with what is not
         pair = (decision.run, next(iter(rivals), decision.run))

@@ -18,9 +18,9 @@ from joulemap.ask.rule import find_caveats, name_weighed
 from joulemap.ask.scope import Scope
 from joulemap.domain.computed import described, make_table
 from joulemap.domain.constant import name_constant
-from joulemap.domain.default import SETTINGS, USAGE
+from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, VARIED_METRICS, MetricName, VariedMetricName
-from joulemap.domain.settings import Settings, Usage, check_name
+from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.physics.interval.error_scale import MOVING, SCALED, find_thinness
 from joulemap.physics.record.constant import LOSS, Constant
@@ -190,16 +190,16 @@ class EvidenceAnswer(ConstantAnswer):
 
 @contextlib.contextmanager
 def opening_variations(
-    source: Source, plan: Plan, metric: VariedMetricName, usage: Usage
+    source: Source, plan: Plan, metric: VariedMetricName
 ) -> Iterator[tuple[Scope, list[Variation], str]]:
     """Yield the scope of a question about the runs of a plan, each run as a function of its constants, and the way of
     paying.
 
-    `usage` applies if the metric is a cost. Raises like `opening_runs`.
+    The site of the plan's settings applies if the metric is a cost. Raises like `opening_runs`.
     """
-    billed = usage if metric in BILLED else None
+    billed = plan.settings.site if metric in BILLED else None
     with opening_runs(source, plan, needs_catalogue=billed is not None) as runs:
-        compared = find_prices(runs.connection, runs.ids, plan.settings, billed)
+        compared = find_prices(runs.connection, runs.ids, plan.settings, is_billed=billed is not None)
         scope = Scope.of(runs)
         yield scope, find_variations(runs, billed, compared.of_run), compared.paid
         scope.read()
@@ -211,11 +211,10 @@ def sensitivity(
     settings: Settings = SETTINGS,
     *,
     metric: VariedMetricName = "energy",
-    usage: Usage = USAGE,
 ) -> SensitivityAnswer:
     """Compute the effect of each constant of each chip on a metric of the model.
 
-    Only constants that the run uses are varied, one at a time; `usage` applies if the metric is a cost. Raises like
+    Only constants that the run uses are varied, one at a time; the site applies if the metric is a cost. Raises like
     `compare`; UsageError if no hardware is named, UnsupportedError if the cost of none is known.
     """
     check_name("metric", metric, VARIED_METRICS)
@@ -223,7 +222,7 @@ def sensitivity(
     if not settings.hardware and not settings.architecture and not settings.deployment:
         raise UsageError("name a chip after the model; see `joulemap hardware list`")
     plan = plan_selected((model,), settings, select_hardware(settings))
-    with opening_variations(source, plan, metric, usage) as (scope, variations, paid):
+    with opening_variations(source, plan, metric) as (scope, variations, paid):
         scope.check_evaluated()
         if all(one.metric(metric) is None for one in variations):
             refuse_unpriced(variations[0].name, metric, paid)
@@ -341,7 +340,7 @@ def evidence(
         settings = attrs.evolve(settings, precision=selection.pairs[0][0].nearest_precision(USUAL))
     settings.check_single("evidence")
     plan = plan_selected((model,), settings, selection)
-    with opening_variations(source, plan, metric, USAGE) as (scope, variations, paid):
+    with opening_variations(source, plan, metric) as (scope, variations, paid):
         scope.check_evaluated()
         (variation,) = variations  # none of a chip that refused the model
         rows = make_table("evidence", Evident, _list_moving(variation, metric))

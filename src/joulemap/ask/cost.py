@@ -9,25 +9,28 @@ import attrs
 
 from joulemap.ask.candidate import (
     MOST_ENTRIES,
+    NO_FACTS,
     RankedAnswer,
     count_host,
     fetch_candidates,
     find_chip,
     list_first,
     list_ids,
+    pay_as,
     plan_candidates,
     read_chip,
     read_usage,
 )
+from joulemap.ask.decision import list_sold
 from joulemap.ask.engine import count_in
 from joulemap.ask.fact import Caveat, Entry, Facts, Quantity, Turn, Value
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import opening_scope
-from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
+from joulemap.domain.default import DEPLOYED, LIMITS
 from joulemap.domain.metric import METRIC
 from joulemap.domain.offer import TERMS, WAYS
-from joulemap.domain.settings import Limits, Settings, Usage
+from joulemap.domain.settings import Limits, Settings
 from joulemap.domain.table import Table
 from joulemap.generated.cost import BreakEven, CostOption, GridFootprint
 from joulemap.generated.recommend import Violation
@@ -136,7 +139,10 @@ def find_facts(answer: CostAnswer) -> Facts:
     """Return the facts of a cost: the cheapest chip, an unavailable chip that would be cheaper, turns, a row per
     chip, and caveats.
     """
-    scope, choices, shown = answer.scope, answer.choose(), answer.ranked[:MOST_ENTRIES]
+    choices = answer.choose()
+    answer = attrs.evolve(answer, facts=attrs.evolve(NO_FACTS, facts=tuple(choices)))
+    scope, shown = answer.scope, answer.ranked[:MOST_ENTRIES]
+    shown += [row for row in answer.pair if row not in shown]
     turns = [*_turn_volume(answer.break_even)]
     ids = {*list_ids(shown), *(one for fact in choices for one in (*fact.runs[:2], *fact.tied))}
     elsewhere = list_first(row for row in answer.rows if is_asked(row) and not row.is_alike and row.is_available)
@@ -148,7 +154,6 @@ def find_facts(answer: CostAnswer) -> Facts:
             *choices,
             *turns,
             *(Entry(runs=(row.run_id,), values=_read_values(row, answer)) for row in shown),
-            *answer.find_likelier(),
             *([Caveat(kind="elsewhere", runs=list_ids(elsewhere), values={})] if elsewhere else []),
             *([Caveat(kind="unoffered", runs=lost, values={"price": PRICES.get(answer.pay, PRICE)})] if lost else []),
             *find_caveats(scope.narrow(ids), choices, metric="cost", but=("host",), more=_find_prices(shown)),
@@ -221,20 +226,19 @@ def cost(
     settings: Settings = DEPLOYED,
     *,
     between: Sequence[str] = (),
-    usage: Usage = USAGE,
     limits: Limits = LIMITS,
 ) -> CostAnswer:
     """Compute the cost of a million inferences on each configuration, rented or bought, with energy and carbon.
 
     The configurations are the same as in `pareto`, each rented or bought, whichever is cheaper. `between` names the two
     options of the break-even (`l4`, `l4:rented`, `epyc_9654:bought`), by default the cheapest bought and the cheapest
-    rented one. Configurations beyond the limits are excluded. Raises like `compare`;
-    UsageError for an option without a price, UnsupportedError if no configuration meets the limits.
+    rented one. Configurations beyond the limits are excluded; prices of the site replace those of the catalogue. Raises
+    like `compare`; UsageError for an option without a price, UnsupportedError if no configuration meets the limits.
     """
-    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, "both")
-    options, named = _read_options(between), price_parameters(usage.prices)[1]
+    settings = pay_as(settings, limits.pay)
+    used, pay = read_usage(settings, "both")
+    options, named = _read_options(between), price_parameters(settings.site.prices)[1]
     with opening_scope(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as scope:
-        scope = scope.sell(usage.prices)
         connection, ids = scope.connection, list(scope.run_ids)
         if limits.bounds:
             given = {"run_ids": ids, **limits.parameters, "host_share": used["host_share"]}
@@ -254,7 +258,7 @@ def cost(
         if not between and not settings.takes_all and any(row.is_available for row in rows):
             evens = evens.with_rows(row for row in evens if not {row.hardware_a, row.hardware_b} & hidden)
         known = [row for row in rows if row.kwh_per_million is not None]
-        available = [row for row in known if row.is_available] or known
+        available = list_sold(known, lambda row: row.is_available)
         least = [min(available, key=_read_energy)] if available else []
         pair = [run for row in evens for run in (row.run_a, row.run_b)]
         drawn = dict.fromkeys([*list_ids(available[:1]), *pair, *list_ids(least)])

@@ -9,14 +9,14 @@ import attrs
 
 from joulemap.ask.answer import RunAnswer, fetch_tables
 from joulemap.ask.cause import list_roles, list_times, make_term
+from joulemap.ask.decision import choose
 from joulemap.ask.fact import LEADING, Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope, opening_scope
-from joulemap.ask.standing import choose_pair
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.catalogue import ArchitectureNote
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.metric import PART_METRICS, PartMetricName
+from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.explain import (
@@ -194,9 +194,11 @@ def _name(scope: Scope, total: RunPair) -> dict[int, Subject]:
 
 def _choose(total: RunPair, metric: PartMetricName) -> Choice:
     """Return which run needs less."""
-    name_a, name_b, exact = PLACES[metric]
-    ends = {total.run_a: float(getattr(total, name_a)), total.run_b: float(getattr(total, name_b))}
-    return choose_pair(metric, ends, getattr(total, f"{metric}_probability", None), is_equal=not getattr(total, exact))
+    names, unit = PLACES[metric][:2], METRIC[metric].unit
+    sides = zip((total.run_a, total.run_b), names, strict=True)
+    ends = {run_id: Quantity(float(getattr(total, name)), unit) for run_id, name in sides}
+    chance = getattr(total, f"{metric}_probability", None)
+    return choose(metric, ends, lambda *_: chance)
 
 
 def _enter(scope: Scope, run_id: int, total: RunPair, side: str, subgraph: str) -> Entry:

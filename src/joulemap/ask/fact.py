@@ -133,11 +133,6 @@ class Choice(AboutRuns):
         ratio = 1.0 if run_id == self.run or run_id in self.equal else self.against(run_id)[0]
         return float("inf") if ratio is None else ratio
 
-    def without_chances(self) -> Choice:
-        """Return the choice without probabilities."""
-        further = {one: (ratio, None) for one, (ratio, _) in self.further.items()}
-        return attrs.evolve(self, probability=None, ahead=None, further=further)
-
     def facing(self, run_id: int) -> Choice:
         """Return the choice with another run as the runner-up."""
         if run_id not in self.runs[2:]:
@@ -168,6 +163,8 @@ class Decision(AboutRuns):
 
     runs: tuple[int, ...]
     """Run to take and the run that it is compared with, if there is one; of a trade-off, the run by each metric."""
+    choice: Choice
+    """Ranking by the deciding metric."""
     leads: tuple[Lead, ...]
     """Comparison of both runs by each metric, the deciding one first."""
     is_trade: bool

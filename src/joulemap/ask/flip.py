@@ -19,15 +19,15 @@ from typing import Any, Final
 import attrs
 
 from joulemap.ask.constant import ConstantAnswer, Varied, describe_constant, opening_variations
+from joulemap.ask.decision import choose
 from joulemap.ask.fact import Caveat, Choice, Facts, Quantity, Refusal, Share, Subject, Turn
 from joulemap.ask.price import refuse_unpriced
 from joulemap.ask.rule import find_caveats
-from joulemap.ask.standing import choose_pair
 from joulemap.domain.computed import described, make_table
-from joulemap.domain.default import SETTINGS, USAGE
+from joulemap.domain.default import SETTINGS
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.metric import METRIC, VARIED_METRICS, MetricName, VariedMetricName
-from joulemap.domain.settings import BATCHES, Settings, Usage, check_name
+from joulemap.domain.settings import BATCHES, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.compare import PairChance
 from joulemap.generated.flip import BatchWinner
@@ -300,11 +300,10 @@ def flip(
     settings: Settings = SETTINGS,
     *,
     metric: VariedMetricName = "energy",
-    usage: Usage = USAGE,
 ) -> FlipAnswer:
     """Compute by which factor each constant must be wrong for the other chip to win.
 
-    Includes the share of each constant in the ratio's uncertainty, and the best next measurement. `usage` applies if
+    Includes the share of each constant in the ratio's uncertainty, and the best next measurement. The site applies if
     the metric is a cost. Raises like `explain`; UsageError if both chips are the same.
     """
     check_name("metric", metric, VARIED_METRICS)
@@ -316,19 +315,20 @@ def flip(
     if len(selection.pairs) != 2:
         raise UsageError("name two different chips after the model, A and B")
     plan = plan_selected((model,), settings, selection)
-    with opening_variations(source, plan, metric, usage) as (scope, variations, paid):
+    with opening_variations(source, plan, metric) as (scope, variations, paid):
         if scope.refused:
             raise UnsupportedError("; ".join(scope.refusals))
         side_a, side_b = variations
         chances = fetch(scope.connection, PairChance, run_ids=list(scope.run_ids), metric=INTERVALS.get(metric, "none"))
         values = _read_values(side_a, side_b, metric, paid)
         probability = max((row.probability_better for row in chances), default=None)
-        choice = choose_pair(metric, dict(zip(scope.run_ids, values, strict=True)), probability)
+        known = (Quantity(value, METRIC[metric].unit) for value in values)
+        choice = choose(metric, dict(zip(scope.run_ids, known, strict=True)), lambda *_: probability)
         caveats = find_caveats(scope, [choice], metric=metric)
         named = scope.subjects({})
     half_width = chances.rows[0].half_width if chances.rows else None
     rows = Pair(side_a, side_b, metric, half_width).rows()
-    batches = _try_batches(source, model, settings, selection, metric, usage)
+    batches = _try_batches(source, model, settings, selection, metric)
     odds_of_half = _find_odds_of_half(choice.ratio, half_width)
     return FlipAnswer(
         scope=scope,
@@ -364,12 +364,7 @@ def _find_odds_of_half(ratio: float | None, half_width: float | None) -> float |
 
 
 def _try_batches(
-    source: Source,
-    model: str,
-    settings: Settings,
-    selection: Selection,
-    metric: VariedMetricName,
-    usage: Usage,
+    source: Source, model: str, settings: Settings, selection: Selection, metric: VariedMetricName
 ) -> list[BatchWinner]:
     """Return the better hardware at each batch size, and whether both are statistically tied.
 
@@ -382,7 +377,7 @@ def _try_batches(
     plan = plan_selected((model,), attrs.evolve(settings, batch=batches), selection)
     if any(one.is_traced for one in plan.models):
         return []
-    with opening_variations(source, plan, metric, usage) as (scope, variations, _):
+    with opening_variations(source, plan, metric) as (scope, variations, _):
         by_batch = {(one.name, one.batch): one.metric(metric) for one in variations}
         ids = list(scope.evaluated_ids)
         chances = fetch(scope.connection, PairChance, run_ids=ids, metric=INTERVALS.get(metric, "none"))

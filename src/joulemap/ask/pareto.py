@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,13 +17,14 @@ from joulemap.ask.candidate import (
     read_usage,
 )
 from joulemap.ask.cause import find_causes, make_term
-from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Front, Quantity, Term
+from joulemap.ask.decision import choose
+from joulemap.ask.fact import Entry, Facts, Front, Quantity, Term
 from joulemap.ask.knee import find_knee
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import opening_scope, vary
-from joulemap.domain.default import CANDIDATES, USAGE, price_at_wall
+from joulemap.domain.default import CANDIDATES, price_at_wall
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
-from joulemap.domain.settings import Settings, Usage, check_name
+from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.analyze import RunTotal
 from joulemap.generated.pareto import ParetoPoint
@@ -104,14 +104,9 @@ def find_facts(answer: ParetoAnswer) -> Facts:
     ends = [front[-1] if knee is None else knee, front[0]] if len(front) > 1 else front
     entries = {row.run_id: _enter(row, answer) for row in (*front, *others)}
     choices = [
-        Choice(
-            runs=list_ids(some),
-            metric=metric,
-            value=entries[some[0].run_id].values[metric],
-            ratio=_compare(metric, *(entries[one.run_id].values[metric].value for one in some)),
-        )
-        for metric, some in ((answer.y, ends), (answer.x, ends[::-1]))
-        if some
+        choose(metric, {one.run_id: entries[one.run_id].values[metric] for one in ends}, lambda *_: None)
+        for metric in (answer.y, answer.x)
+        if ends
     ]
     return Facts(
         asked=(answer.x, answer.y),
@@ -121,7 +116,6 @@ def find_facts(answer: ParetoAnswer) -> Facts:
             *choices,
             *entries.values(),
             *(_explain(answer, *ends) if len(ends) > 1 else ()),
-            *(_find_members(answer, ends[0]) if len(ends) > 1 else ()),
             *(
                 lack_price(reason, alike)
                 for reason, alike in find_lost(row for row in answer.select("unplaced") if row.is_available)
@@ -146,12 +140,6 @@ def _cost(metric: MetricName, value: float | None) -> float:
     return (1.0 / value if METRIC[metric].is_higher_better else value) if value else 0.0
 
 
-def _compare(metric: MetricName, best: float, rival: float | None = None) -> float | None:
-    """Return the factor by which a value is better than that of a rival; None without one."""
-    cost = _cost(metric, best)
-    return None if rival is None or not cost else _cost(metric, rival) / cost
-
-
 def _explain(answer: ParetoAnswer, best: ParetoPoint, rival: ParetoPoint) -> Iterator[Term]:
     """Yield the causes of the gap in the second metric, and the rates that make the one in time."""
     runs, connection = (best.run_id, rival.run_id), answer.scope.connection
@@ -165,20 +153,6 @@ def _explain(answer: ParetoAnswer, best: ParetoPoint, rival: ParetoPoint) -> Ite
         yield make_term(runs, "work", "time", "rate", times, "s", counts=counts, prices=rates)
 
 
-def _find_members(answer: ParetoAnswer, best: ParetoPoint) -> Iterator[Caveat]:
-    """Yield how surely a configuration is on the front, and how many others have both metrics within its ranges."""
-
-    def is_alike(row: ParetoPoint) -> bool:
-        ends = (row.x_value, best.x_value, best.x_half_width), (row.y_value, best.y_value, best.y_half_width)
-        return all(abs(math.log(value / own)) <= (width or 0.0) for value, own, width in ends if value and own)
-
-    count = sum(map(is_alike, answer.select("front", "dominated"))) - 1
-    chance = best.probability_front
-    if count and chance is not None:
-        weight = -math.log(chance) if chance else math.inf
-        yield Caveat(kind="members", runs=(best.run_id,), values={"chance": chance, "alike": count}, weight=weight)
-
-
 def pareto(
     source: Source,
     model: str,
@@ -186,7 +160,6 @@ def pareto(
     *,
     x: MetricName = "latency",
     y: MetricName = "energy_per_inference",
-    usage: Usage = USAGE,
 ) -> ParetoAnswer:
     """Compute the Pareto front of configurations in two metrics, and the configurations that it dominates.
 
@@ -197,11 +170,10 @@ def pareto(
         check_name("metric", name, METRIC_NAMES)
     if x == y:
         raise UsageError(f"both metrics are {x}: a front needs two")
-    usage.check_ranked(x, y)
+    settings.site.check_ranked(x, y)
     settings = price_at_wall(settings, (x, y))
-    used, pay = read_usage(usage, settings, "both" if "cost" in (x, y) else "rented")
+    used, pay = read_usage(settings, "both" if "cost" in (x, y) else "rented")
     with opening_scope(source, plan_candidates(model, settings), needs_catalogue=True, has_ledger=False) as scope:
-        scope = scope.sell(usage.prices)
         units = {"x_value": METRIC[x].unit, "y_value": METRIC[y].unit}
         given = {"run_ids": list(scope.run_ids), "x": x, "y": y, **used, **pay}
         answer = ParetoAnswer(scope=scope, x=x, y=y, **fetch_candidates(scope, ParetoAnswer, units, **given))

@@ -105,12 +105,11 @@ def rank_hardware(
     *,
     sort: RankMetricName = "efficiency",
     has_details: bool = False,
-    has_subgraphs: bool = False,
 ) -> RankingAnswer:
     """Rank hardware by a metric of deployment; raises like `compare`.
 
-    `has_details` adds the specifications of each chip and the spread of its utilization. `has_subgraphs` adds the
-    placement and the bottleneck of every subgraph.
+    `has_details` adds the specifications of each chip, the spread of its utilization, and the placement and the
+    bottleneck of every subgraph.
     """
     check_name("sort", sort, RANK_METRICS)
     with opening_compared(source, (model,), settings) as scope:
@@ -126,7 +125,7 @@ def rank_hardware(
             facts=find_facts(scope, "energy_per_inference" if sort == "energy" else sort, strengths.rows),
             spread=fetch(connection, UtilizationSpread, run_ids=ids) if has_details else None,
             numbers=fetch(connection, HardwareNumber, run_ids=ids) if has_details else None,
-            subgraphs=fetch(connection, Contender, run_ids=ids, metric=metric) if has_subgraphs else None,
-            placements=fetch(connection, Placement, run_ids=ids) if has_subgraphs else None,
+            subgraphs=fetch(connection, Contender, run_ids=ids, metric=metric) if has_details else None,
+            placements=fetch(connection, Placement, run_ids=ids) if has_details else None,
             rows=rows(),
         )

@@ -6,12 +6,13 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
 from joulemap.ask.candidate import (
     MOST_ENTRIES,
+    NO_FACTS,
     RankedAnswer,
     count_host,
     fetch_candidates,
@@ -21,22 +22,24 @@ from joulemap.ask.candidate import (
     lack_price,
     list_first,
     list_ids,
+    pay_as,
     plan_candidates,
     read_chip,
     read_usage,
 )
 from joulemap.ask.cause import BATCH, CATEGORY, HOST, IDLE, ROLE, find_causes, make_term, share_out
+from joulemap.ask.decision import decide
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Supply, Term, Turn
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import UNKNOWN, find_caveats
 from joulemap.ask.scope import VARYING, Scope, opening_scope, vary
 from joulemap.catalog.sheet import find_scenario
 from joulemap.domain.catalogue import Scenario
-from joulemap.domain.default import CANDIDATES, LIMITS, USAGE, price_at_wall
+from joulemap.domain.default import CANDIDATES, LIMITS, price_at_wall
 from joulemap.domain.host import name_whole
 from joulemap.domain.metric import METRIC, METRIC_NAMES, TIE_RATIO, MetricName
 from joulemap.domain.offer import WAY_UNITS
-from joulemap.domain.settings import Limits, Pay, Settings, Usage, check_name
+from joulemap.domain.settings import Limits, Pay, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.recommend import RankedConfiguration, Violation
 from joulemap.plan.run import Plan
@@ -168,8 +171,10 @@ def find_facts(answer: RecommendAnswer) -> Facts:
     """Return the facts of a recommendation: the choice, limits with the nearest miss, changes after which another
     configuration wins, the cause of the lead, rows and caveats.
     """
+    choices = answer.choose()
+    answer = attrs.evolve(answer, facts=attrs.evolve(NO_FACTS, facts=tuple(choices)))
     scope, rows, best, objective = answer.scope, answer.rows.rows, answer.best, answer.objective
-    ranked, far, choices = answer.ranked, answer.far, answer.choose()
+    ranked, far = answer.ranked, answer.far
     limits = list(
         _bound(best if best is not None and (best.is_available or not far) else next(iter(far), None), answer)
     )
@@ -177,7 +182,6 @@ def find_facts(answer: RecommendAnswer) -> Facts:
     own: tuple[Caveat | Refusal, ...] = (
         *_refuse(answer),
         *_find_kept(best),
-        *answer.find_likelier(),
         *_find_unpriced(answer),
     )
     pivotal = {row.run_id: row for row in (ranked or far)[:MOST_ENTRIES]}
@@ -291,14 +295,16 @@ def _explain(answer: RecommendAnswer, choices: Sequence[Choice]) -> Iterator[Ter
     """
     if not choices or len(answer.ranked) < 2:
         return
-    metric, rows = METRIC[answer.objective], answer.ranked[:2]
+    decision, rows = decide(choices), answer.pair
     pair, times = (rows[0].run_id, rows[1].run_id), [row.latency_s or 0.0 for row in rows]
+    lead = next((one for one in decision.leads if not one.is_tied), decision.leads[0])
+    metric = METRIC[cast("MetricName", lead.metric)]
     is_product = metric.unit == "Js"
     batches = [row.batch for row in rows]
     counts = (1, 1) if is_product and metric.per == BATCH else (batches[0], batches[1])
-    divided = "energy_per_inference" if is_product else answer.objective
+    divided = "energy_per_inference" if is_product else metric.name
     terms = find_causes(answer.scope, pair, divided, counts)
-    if metric.unit not in ("J", "Js"):
+    if metric.unit not in ("J", "Js") or metric.name != answer.objective:
         yield from terms
         return
     wholes = [answer.read(row) / (time if is_product else 1.0) for row, time in zip(rows, times, strict=True)]
@@ -386,7 +392,6 @@ def recommend(
     *,
     objective: MetricName = "energy_per_inference",
     limits: Limits = LIMITS,
-    usage: Usage = USAGE,
 ) -> RecommendAnswer:
     """Return the configurations that meet the limits, best first, and the violations of the others.
 
@@ -394,7 +399,7 @@ def recommend(
     the smallest worst relative violation, and `misses_limits` is True. Raises like `compare`.
     """
     rate_per_s = limits.min_throughput_per_s or 0.0 if is_use_case(settings) else 0.0
-    return recommend_at_rate(source, model, settings, rate_per_s, objective=objective, limits=limits, usage=usage)
+    return recommend_at_rate(source, model, settings, rate_per_s, objective=objective, limits=limits)
 
 
 def recommend_at_rate(
@@ -405,7 +410,6 @@ def recommend_at_rate(
     *,
     objective: MetricName,
     limits: Limits,
-    usage: Usage,
     per: str = "inference",
 ) -> RecommendAnswer:
     """Return the answer of `recommend` at a fixed rate in inferences per second; 0 if the chip runs at full speed.
@@ -413,14 +417,14 @@ def recommend_at_rate(
     `per` is the unit of work of the model.
     """
     check_name("objective", objective, METRIC_NAMES)
-    usage.check_ranked(objective)
+    settings.site.check_ranked(objective)
     settings = price_at_wall(settings, (objective,))
     usual: Pay = "both" if objective == "cost" else "rented"
-    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay), settings, usual)
+    settings = pay_as(settings, limits.pay)
+    used, pay = read_usage(settings, usual)
     plan = plan_candidates(model, settings, rate_per_s)
     limits = _limit_rate(limits, plan, rate_per_s)
     with opening_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:
-        scope = scope.sell(usage.prices)
         asked: dict[str, Any] = {"objective": objective, "rate_per_s": rate_per_s}
         given = {"run_ids": list(scope.run_ids), **limits.parameters, **used, **pay, **asked}
         units = {"objective_value": METRIC[objective].unit}

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import attrs
 
+from joulemap.ask.decision import decide
 from joulemap.ask.fact import Caveat, Choice, Quantity, Refusal, Value
 from joulemap.ask.finding import RULES, Finding, Rule, rule
 from joulemap.ask.scope import Scope
@@ -206,8 +207,8 @@ def _gather(findings: Sequence[Finding], choices: Sequence[Choice]) -> Iterator[
 
 
 def weigh(choices: Sequence[Choice], ids: Iterable[int], moves: Mapping[int | None, Finding]) -> float:
-    """Return the logarithm of the factor by which a caveat of these runs could move the first choice."""
-    own, pair = set(ids), choices[0].runs[:2] if choices else ()
+    """Return the logarithm of the factor by which a caveat of these runs could move the decision."""
+    own, pair = set(ids), decide(choices).runs if choices else ()
     doubts = [moves[one].doubt for one in pair if one in own]
     return max(abs(find_bias(choices, own, moves)), math.hypot(*doubts))
 
@@ -216,7 +217,7 @@ def find_bias(choices: Sequence[Choice], ids: Iterable[int], moves: Mapping[int 
     """Return the logarithm of the factor that the winner's value lacks relative to the runner-up's; 0 if these runs are
     neither.
     """
-    pair = choices[0].runs[:2] if choices else ()
+    pair = decide(choices).runs if choices else ()
     if set(ids).isdisjoint(pair):
         return 0.0
     biases = [moves[one].bias if one in moves else 0.0 for one in pair]

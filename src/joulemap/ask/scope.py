@@ -13,7 +13,7 @@ from joulemap.ask.fact import Refusal, Subject
 from joulemap.ask.refusal import find_left_out, find_refused
 from joulemap.domain.assumed import AssumedEnergy
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.settings import Price, Settings
+from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table, group
 from joulemap.generated.calibration import StoredCalibration
 from joulemap.generated.model import Caveat
@@ -52,8 +52,6 @@ class Scope:
     """Models as the caller named them; empty to take the names of the stored runs."""
     unstored: tuple[Refusal, ...] = ()
     """Hardware that was refused before it had a stored run."""
-    priced: frozenset[str] = frozenset()
-    """Hardware that the question prices, so that it can be bought or rented."""
 
     @classmethod
     def of(cls, held: StoredRuns) -> Scope:
@@ -90,10 +88,6 @@ class Scope:
         kept = {*ids, *self.refused}
         return self.part(one for one in self.run_ids if one in kept)
 
-    def sell(self, prices: Iterable[Price]) -> Scope:
-        """Return the scope in which hardware with a price of the question can be had."""
-        return attrs.evolve(self, priced=frozenset(find_chip(one.hardware) for one in prices))
-
     def read(self) -> None:
         """Read everything that an answer needs after the connection is closed."""
         self.reading.read()
@@ -123,10 +117,10 @@ class Scope:
         """Calibrations that the runs used; empty if all used class defaults."""
         return self.reading.calibrations
 
-    @property
+    @cached_property
     def unavailable(self) -> frozenset[str]:
-        """Hardware that can be neither bought nor rented."""
-        return self.reading.unavailable - self.priced
+        """Hardware that can be neither bought nor rented, and has no price of the site."""
+        return self.reading.unavailable - {find_chip(one.hardware) for one in self.settings.site.prices}
 
     @property
     def assumed(self) -> Mapping[int, AssumedEnergy]:

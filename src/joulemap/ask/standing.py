@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
 
 from joulemap.ask.candidate import MOST_ENTRIES
+from joulemap.ask.decision import choose, list_sold
 from joulemap.ask.fact import Caveat, Choice, Entry, Quantity, Refusal
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope
-from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.table import group
 from joulemap.generated.compare import Recommendation, Standing
-from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.store.query import fetch
 
 
@@ -25,62 +24,32 @@ def rank(scope: Scope, metric: str) -> tuple[Standing, ...]:
 def list_choosable(scope: Scope, ids: Sequence[int]) -> tuple[int, ...]:
     """Return the runs that an answer can choose: those of available chips if there are any, otherwise all."""
     is_any = scope.settings.takes_all
-    had = tuple(one for one in ids if is_any or scope.outlines[one].hardware not in scope.unavailable)
-    return had or tuple(ids)
+    return tuple(list_sold(ids, lambda one: is_any or scope.outlines[one].hardware not in scope.unavailable))
 
 
 def choose_each(scope: Scope, rows: Sequence[Standing]) -> list[Choice]:
     """Return the best run of each model that an answer can choose, then unavailable runs that are better."""
     had = set(list_choosable(scope, scope.evaluated_ids))
-    groups = [list(own) for _, own in groupby(rows, lambda row: row.workload_id)]
-    choices = [
-        choose([row for row in own if row.run_id in had] or own, model=own[0].model if len(groups) > 1 else "")
-        for own in groups
-    ]
-    return [*choices, *find_beyond(scope, rows, choices)]
+    groups = [list(own) for own in group(rows, lambda row: row.workload_id).values()]
+    choices = [choose_first(list_sold(own, lambda row: row.run_id in had), len(groups)) for own in groups]
+    beyond = [(own[0], one.run) for own, one in zip(groups, choices, strict=True) if own[0].run_id not in one.runs]
+    pairs = [run_id for row, best in beyond for run_id in (row.run_id, best)]
+    against = fetch(scope.connection, Standing, run_ids=pairs, metric=rows[0].metric) if pairs else ()
+    better = group(against, lambda row: row.workload_id).values()
+    return [*choices, *(choose_first(list(own), len(groups)) for own in better)]
 
 
-def choose(rows: Sequence[Standing], *, model: str = "") -> Choice:
-    """Return the first of ranked runs as the best, with its lead over the second; `model` if there are several."""
-    best, *others = rows
-    behind = others[0].probability_better if others else None
-    pairs = {row.run_id: sorted((best.value, row.value)) for row in others}
-    ratios = {run_id: high / low if low else None for run_id, (low, high) in pairs.items()}
-    tied = sorted((row for row in others if row.likely_best), key=lambda row: -(row.probability_best or 0.0))
-    equal = [row.run_id for row in rows if row.value == best.value]
-    return Choice(
-        runs=tuple(row.run_id for row in rows),
-        metric=best.metric,
-        value=read_value(best),
-        ratio=ratios[others[0].run_id] if others else None,
-        probability=best.probability_best if others else None,
-        ahead=None if behind is None else 1.0 - behind,
-        further={
-            row.run_id: (ratios[row.run_id], None if row.probability_better is None else 1.0 - row.probability_better)
-            for row in others
-        },
-        tied=tuple(row.run_id for row in tied),
-        equal=tuple(equal) if len(equal) > 1 else (),
-        model=model,
-    )
+def choose_first(rows: Sequence[Standing], count: int = 1) -> Choice:
+    """Return the first of ranked runs as the best; its model is named if `count` is above 1."""
+    behind = {row.run_id: row.probability_better for row in rows}
 
+    def beats(_: int, other: int) -> float | None:
+        better = behind[other]
+        return None if better is None else 1.0 - better
 
-def choose_pair(
-    metric: MetricName, values: Mapping[int, float], probability: float | None, *, is_equal: bool = False
-) -> Choice:
-    """Return the better of two runs by a metric, from run -> value and the probability that it is better."""
-    order = sorted(values, key=lambda one: values[one], reverse=METRIC[metric].is_higher_better)
-    least, most = sorted((values[order[0]], values[order[-1]]))
-    is_close = most > least and probability is not None and probability < TOLD_APART
-    return Choice(
-        runs=tuple(order),
-        metric=metric,
-        value=Quantity(values[order[0]], METRIC[metric].unit),
-        ratio=most / least if least else None,
-        probability=probability,
-        tied=tuple(order[1:]) if is_close else (),
-        equal=tuple(order) if is_equal else (),
-    )
+    values = {row.run_id: read_value(row) for row in rows}
+    best = rows[0]
+    return choose(best.metric, values, beats, chance=best.probability_best, model=best.model if count > 1 else "")
 
 
 def choose_best(
@@ -89,35 +58,9 @@ def choose_best(
     """Return the best of ranked runs by a metric, before the next run of another chip."""
     winner, *others = row.ranked_ids
     chances = dict(zip(others, row.ahead_probabilities, strict=False))
-    pairs = {one: sorted((values[winner].value, values[one].value)) for one in others}
-    further = {one: (high / low if low else None, chances.get(one)) for one, (low, high) in pairs.items()}
-    choice = Choice(
-        runs=tuple(row.ranked_ids),
-        metric=metric,
-        value=values[winner],
-        ratio=further[others[0]][0] if others else None,
-        probability=row.probability_best if others else None,
-        ahead=chances.get(others[0]) if others else None,
-        further=further,
-        tied=tuple(row.rival_ids),
-        equal=tuple(row.ranked_ids[: row.tied_count]) if row.tied_count > 1 else (),
-        model=model,
-    )
+    ranked = {one: values[one] for one in row.ranked_ids}
+    choice = choose(metric, ranked, lambda _, other: chances.get(other), chance=row.probability_best, model=model)
     return choice.facing(next((one for one in others if chips[one] != chips[winner]), winner))
-
-
-def find_beyond(scope: Scope, rows: Sequence[Standing], choices: Iterable[Choice]) -> list[Choice]:
-    """Return the best run of each model over the best of its choice, where that is another run."""
-    firsts = {row.workload_id: row.run_id for row in reversed(rows)}
-    workloads = {row.run_id: row.workload_id for row in rows}
-    pairs = [(first, one.run) for one in choices if (first := firsts[workloads[one.run]]) not in one.runs]
-    if not pairs:
-        return []
-    ids = [run_id for pair in pairs for run_id in pair]
-    standings = fetch(scope.connection, Standing, run_ids=ids, metric=rows[0].metric)
-    is_several = len(firsts) > 1
-    groups = [list(group) for _, group in groupby(standings, lambda row: row.workload_id)]
-    return [choose(group, model=group[0].model if is_several else "") for group in groups]
 
 
 def find_own_caveats(scope: Scope, choices: Sequence[Choice], metric: str) -> list[Caveat | Refusal]:

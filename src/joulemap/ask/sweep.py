@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
 from joulemap.ask.answer import RunAnswer, fetch_tables
+from joulemap.ask.decision import choose, list_sold
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Limit, Quantity, Turn, Value
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope, vary
@@ -20,8 +21,9 @@ from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import BATCHES, Settings
 from joulemap.domain.table import Table, group
-from joulemap.generated.compare import PairChance, Recommendation
+from joulemap.generated.compare import Recommendation
 from joulemap.generated.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
+from joulemap.physics.interval.error_scale import TOLD_APART
 from joulemap.plan.run import RunTally, plan_runs
 from joulemap.plan.source import Source
 from joulemap.plan.stored_runs import opening_runs
@@ -40,11 +42,8 @@ Series: TypeAlias = tuple[str, str, str, str]
 ASKED: Final[tuple[MetricName, ...]] = ("energy_per_inference", "throughput")
 """Metrics of the decision."""
 
-TURNING: Final[Mapping[MetricName, MetricName]] = {
-    "energy_per_inference": "energy_per_inference", "latency": "latency", "edp": "edp_per_inference",
-}  # fmt: skip
-"""Metric whose best chip may change with the batch -> metric with the same order at one batch, whose errors are known.
-"""
+TURNING: Final[tuple[MetricName, ...]] = ("energy_per_inference", "latency", "edp")
+"""Metrics whose best chip may change with the batch."""
 
 WEIGHED: Final = 12
 """Number of chips with the lowest energy whose caveats are found; the named ones are added."""
@@ -112,7 +111,7 @@ def sweep(
         points = start(connection, SweepPoint, run_ids=ids)
         scope.read()
         scope.check_evaluated()
-        given: dict[str, Any] = {"run_ids": ids, "max_latency_s": max_latency_s}
+        given: dict[str, Any] = {"run_ids": ids, "max_latency_s": max_latency_s, "takes_all": settings.takes_all}
         tables: dict[str, Any] = fetch_tables(connection, SweepAnswer, ("points",), **given)
         tables["points"] = points()
         least = min((row.least_latency_s for row in tables["series"] if row.least_latency_s), default=0.0)
@@ -127,6 +126,7 @@ def sweep(
                 scope,
                 tables["series"],
                 tables["points"],
+                tables["winners"],
                 max_latency_s=max_latency_s,
                 takes_all=settings.takes_all,
             ),
@@ -138,6 +138,7 @@ def find_facts(
     scope: Scope,
     series: Iterable[SweepSeries],
     points: Iterable[SweepPoint],
+    winners: Iterable[SweepWinner],
     *,
     max_latency_s: float = 0.0,
     takes_all: bool = False,
@@ -147,19 +148,16 @@ def find_facts(
     """
     listed = [row for row in points if row.status == "ok"]
     curves = {key: list(rows) for key, rows in groupby(listed, find_series)}
-    kept = {
-        key: [one for one in rows if not max_latency_s or (one.latency_s or 0.0) <= max_latency_s]
-        for key, rows in curves.items()
-    }
-    ran = [row for row in series if row.energy_batch is not None and row.throughput_batch]
-    best = [Best(row, kept[find_series(row)] or curves[find_series(row)]) for row in ran]
-    within = [one for one in best if kept[find_series(one.row)]]
+    best = [
+        Best(row, curves[find_series(row)]) for row in series if row.energy_batch is not None and row.throughput_batch
+    ]
+    within = [one for one in best if not max_latency_s or one.row.budget_batch is not None]
     chosen: list[Choice] = []
     beyond: list[Choice] = []
     models = list(dict.fromkeys(one.row.model for one in within))
     for model in models:
         every = [one for one in within if one.row.model == model]
-        had = [one for one in every if one.row.is_available or takes_all] or every
+        had = list_sold(every, lambda one: one.row.is_available or takes_all)
         told = model if len(models) > 1 else ""
         own = list(_choose(scope, had, told))  # without a chip within the limit, there is no choice
         chosen += own
@@ -181,7 +179,7 @@ def find_facts(
             *chosen,
             *beyond,
             *_find_limit(best, max_latency_s),
-            *_find_turns(scope, listed, takes_all),
+            *_find_turns(winners, listed),
             *(fall for one in leading for fall in one.find_falls()),
             *(one.enter(scope.outlines) for one in best),
             *find_caveats(weighed, chosen, metric="energy"),
@@ -200,9 +198,8 @@ class Best:
     def __init__(self, row: SweepSeries, points: Sequence[SweepPoint]) -> None:
         at = {one.batch: one for one in points}
         self.row, self.last = row, at[max(at)]
-        self.leanest = min(points, key=lambda one: one.energy_per_inference_j or 0.0)
-        self.busiest = max(points, key=lambda one: one.throughput_per_s or 0.0)
-        self.fastest = min(points, key=lambda one: one.latency_s or 0.0)
+        self.leanest, self.busiest = at[row.energy_batch or 0], at[row.throughput_batch or 0]
+        self.fastest = at[row.least_latency_batch or 0]
 
     @property
     def ids(self) -> tuple[int, int]:
@@ -260,8 +257,7 @@ def _choose(scope: Scope, rows: Sequence[Best], model: str) -> Iterator[Choice]:
             for run_id, one in ids.items()
         }
         if len(ids) < 2:
-            (run_id,) = ids
-            yield Choice(runs=(run_id,), metric=name, value=values[run_id], model=model)
+            yield choose(name, values, model=model)
             continue
         goals = {row.goal: row for row in fetch(scope.connection, Recommendation, run_ids=list(ids))}
         # runs of one batch are compared by the energy of the batch, which has the same order
@@ -272,17 +268,11 @@ def _choose(scope: Scope, rows: Sequence[Best], model: str) -> Iterator[Choice]:
 
 def _prefer(rows: Sequence[Best], own: Choice, column: int) -> Iterator[Choice]:
     """Yield the choice of an unavailable chip over the best available one, by the metric at this place of `ASKED`."""
-    is_higher = METRIC[ASKED[column]].is_higher_better
-    best = min(rows, key=lambda one: (-one.best[column] if is_higher else one.best[column], one.row.hardware))
-    if best.ids[column] != own.run:
-        ends = sorted((best.best[column], own.value.value))
-        yield Choice(
-            runs=(best.ids[column], own.run),
-            metric=own.metric,
-            value=Quantity(best.best[column], own.value.unit),
-            ratio=ends[1] / ends[0],
-            model=own.model,
-        )
+    values = {one.ids[column]: Quantity(one.best[column], own.value.unit) for one in rows}
+    best = choose(own.metric, values, lambda *_: None).run
+    if best != own.run:
+        pair = {one: values[one] for one in (best, own.run)}
+        yield choose(own.metric, pair, lambda *_: None, model=own.model)
 
 
 def _find_limit(rows: Sequence[Best], max_latency_s: float) -> Iterator[Limit]:
@@ -300,39 +290,24 @@ def _find_limit(rows: Sequence[Best], max_latency_s: float) -> Iterator[Limit]:
         )
 
 
-def _find_turns(scope: Scope, points: Sequence[SweepPoint], takes_all: bool) -> Iterator[Turn]:
+def _find_turns(winners: Iterable[SweepWinner], points: Sequence[SweepPoint]) -> Iterator[Turn]:
     """Yield the best chip at the smallest batch, and each batch from which another one is best, by metric."""
     names = [name for name in ("model", "precision", "runtime") if len({getattr(row, name) for row in points}) > 1]
-    groups = group(points, lambda row: tuple(getattr(row, name) for name in names))
-    turns: list[Turn] = []
-    for settings, rows in groups.items():
-        had = [row for row in rows if row.is_available or takes_all] or rows
-        if min(len({getattr(row, name) for row in had}) for name in ("hardware", "batch")) > 1:
-            turns += [turn for metric in TURNING for turn in _follow(had, metric, settings)]
-    pairs = sorted({one for turn in turns if len(turn.runs) > 1 and not turn.is_forced for one in turn.runs})
-    chances = fetch(scope.connection, PairChance, run_ids=pairs) if pairs else ()
-    close = {(row.metric, row.run_id, row.other_run_id) for row in chances if not row.is_told_apart}
-    for turn in turns:
-        is_tied = (TURNING[cast("MetricName", turn.metric)], *turn.runs) in close
-        yield attrs.evolve(turn, is_tied=is_tied)
-
-
-def _follow(rows: Sequence[SweepPoint], metric: MetricName, settings: tuple[str, ...]) -> Iterator[Turn]:
-    """Yield the turns of one metric along the batch sizes."""
-    column = METRIC[metric].column
-    before = ""
-    for batch, alike in groupby(sorted(rows, key=lambda row: row.batch), lambda row: row.batch):
-        ranked = sorted(alike, key=lambda row: (getattr(row, column), row.hardware, row.run_id))
-        best = ranked[0]
-        if best.hardware == before:
+    ids = {(*find_series(row), row.batch): row.run_id for row in points}
+    courses = group(winners, lambda row: (row.model, row.precision, row.runtime, row.metric))
+    for rows in sorted(courses.values(), key=lambda rows: TURNING.index(rows[0].metric)):
+        if len(rows) < 2 or max(row.candidate_count for row in rows) < 2:
             continue
-        previous = [row.run_id for row in ranked if row.hardware == before]
-        yield Turn(
-            runs=(best.run_id, *previous[:1]),
-            metric=metric,
-            axis="batch",
-            after=batch,
-            settings=settings,
-            is_forced=bool(before) and not previous,
-        )
-        before = best.hardware
+        for row in (one for one in rows if one.is_change or one is rows[0]):
+            sides = (
+                (row.model, name, row.precision, row.runtime, row.batch) for name in (row.winner, row.previous_winner)
+            )
+            yield Turn(
+                runs=tuple(ids[side] for side in sides if side in ids),
+                metric=row.metric,
+                axis="batch",
+                after=row.batch,
+                settings=tuple(getattr(row, name) for name in names),
+                is_tied=row.is_change and (row.probability_ahead or 0.0) < TOLD_APART,
+                is_forced=row.is_change and not row.is_overtaking,
+            )

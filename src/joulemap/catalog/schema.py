@@ -58,7 +58,7 @@ PLAIN: Final[Mapping[str, str]] = {
     "value": "a number",
     "batch": "a whole number from 1",
     "energy_pj": "a number, in picojoules",
-    "operators": "kinds or operations, as `joulemap hardware show hailo_8 --details` has them",
+    "operators": "kinds or operations, as `joulemap hardware show hailo_8 --show details` has them",
     "name": "a name",
     "model": "a model that ships: `joulemap model list`",
     "component": "a component, action and price of the class: `joulemap hardware show ID --energy`",

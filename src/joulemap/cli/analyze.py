@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from joulemap.cli.command import command, option, optional
 from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
-from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import Check, Limit, Model, WholeRunOptions
+from joulemap.cli.option.run import Limit, Model, WholeRunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import EnergyDivision, RunDivision
 from joulemap.system.errors import UsageError
@@ -28,10 +27,8 @@ def analyze(
     ),
     subgraph: str = optional("One subgraph, by its name in --level subgraph.", "NAME"),
     limit: Limit = 5,
-    check: Check = False,
     mode: ModeOptions,
     run: WholeRunOptions,
-    plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
     """Break down the energy and time of one run.
@@ -53,14 +50,14 @@ def analyze(
     if by is None and (level == "event" or not subgraph):
         answer = workspace.analyze(model, named, settings, subgraph=subgraph)
         by_level = level or "action"
-        document = plot.add(answer.document(by=by_level, limit=limit, repeated=repeated), answer, by=by_level)
-        output.write(document, answer if check else None)
+        document = output.draw(answer.document(by=by_level, limit=limit, repeated=repeated), answer, by=by_level)
+        output.write(document, answer)
         return
-    if check:
-        raise UsageError("--check is for the whole run: leave out --by and --subgraph")
+    if output.shows("check"):
+        raise UsageError("--show check is for the whole run: leave out --by and --subgraph")
     if level not in (None, "subgraph", "operator"):
         raise UsageError(f"--by and --subgraph look into subgraphs or operators; leave out --level {level}")
     parts = workspace.break_down(
         model, named, settings, level=level or "subgraph", by=by or "action", subgraph=subgraph
     )
-    output.write(plot.add(parts.document(limit=limit, repeated=repeated), parts, limit=limit))
+    output.write(output.draw(parts.document(limit=limit, repeated=repeated), parts, limit=limit))

@@ -23,6 +23,7 @@ from joulemap.cli.argument import (
     OLDER,
     find_pointer,
     join_values,
+    lift,
     list_classes,
     modernize,
     part_statement,
@@ -32,8 +33,9 @@ from joulemap.cli.argument import (
 )
 from joulemap.cli.interrupt import end, is_asked
 from joulemap.cli.overview import drop_head, find_commands, list_commands
-from joulemap.cli.usage import ALL, Help, find_width, print_help, show_help
+from joulemap.cli.usage import Help, find_width, print_help
 from joulemap.cli.voice import Quiet, Verbose, end_progress, print_text, set_encodings, voice, write_message
+from joulemap.system.config import HABIT, list_defaults, name_variable
 from joulemap.system.errors import (
     DatabaseError,
     ExitCode,
@@ -129,10 +131,8 @@ def root(
     _version: bool = typer.Option(False, "--version", help="Print the version.", callback=_show_version, is_eager=True),
     quiet: Quiet = False,
     verbose: Verbose = False,
+    _db: str = typer.Option("", "--db", help="Results database.", metavar="FILE", show_default="joulemap.duckdb"),
     _help: Help = False,
-    _all: bool = typer.Option(
-        False, ALL, help="List every command and exit.", callback=show_help, is_eager=True, expose_value=False
-    ),
 ) -> None:
     """Predict latency and energy of neural networks, choose their hardware, see why."""
     voice.set(quiet=quiet, verbose=verbose)
@@ -159,13 +159,16 @@ def main() -> NoReturn:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command and return its exit code; every error is one line on stderr."""
+    written = list(arguments)
     try:
         voice.reset()
         read_words(arguments, os.environ)
         _check_filled(arguments)
-        arguments = drop_head(part_statement(arguments))
+        arguments = drop_head(lift(part_statement(arguments)))
         typed = _read_typed() if COMPLETE in os.environ else arguments
-        result = build(typed)(join_values(arguments), prog_name="joulemap", standalone_mode=False)
+        result = build(typed)(
+            join_values(arguments), prog_name="joulemap", standalone_mode=False, default_map=_find_defaults(typed)
+        )
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(ExitCode.OK)
     except SeveralChipsError as error:
@@ -176,13 +179,14 @@ def run(arguments: Sequence[str]) -> int:
         return _report(damage or str(error), ExitCode.DATABASE if damage else error.exit_code)
     except Exception as error:
         describe = getattr(error, "format_message", None)
-        if getattr(error, "option_name", "") in OLDER and (read := modernize(arguments)) != list(arguments):
-            voice.set(quiet=not {"--quiet", "-q"}.isdisjoint(arguments))
+        if getattr(error, "option_name", "") in OLDER and (read := modernize(written)) != written:
             voice.inform(f"joulemap: running {shlex.join(('joulemap', *read))}")
             return run(read)
         if describe is not None:
             path = getattr(getattr(error, "ctx", None), "command_path", "joulemap")
             unknown = getattr(error, "option_name", "") or _find_command(arguments)
+            if moved := _find_moved(unknown, arguments):
+                return _report(moved, ExitCode.USAGE)
             if pointer := _find_pointer(unknown, arguments):
                 return _report(f"no {unknown} here: run `{pointer}`", ExitCode.USAGE)
             return _report(f"{describe().rstrip('.')} (see `{path} --help`)", ExitCode.USAGE)
@@ -200,6 +204,31 @@ def run(arguments: Sequence[str]) -> int:
         message = f"internal error: {type(error).__name__}: {error}; set JOULEMAP_DEBUG=1 for the traceback"
         return _report(message, ExitCode.INTERNAL)
     return result if isinstance(result, int) else int(ExitCode.OK)
+
+
+def _find_moved(option: str, arguments: Sequence[str]) -> str:
+    """Return where a value of the site or a habit is stated that was given as an option; empty for another option."""
+    from joulemap.ask.site import KNOWN
+
+    name = option.removeprefix("--")
+    one = {**KNOWN, **HABIT}.get(name)
+    if one is None or option == name:
+        return ""
+    following = iter([*arguments, ""])
+    given = next((word for word in following if word.partition("=")[0] == option), "")
+    value = given.partition("=")[2] or (one.example if one.usual is False else next(following))
+    if name in HABIT:
+        return f"no {option} here: set {name_variable(name)}={value}, or {name} below [habits] in joulemap.toml"
+    table = f"[site.{name}]" if one.is_table else f"{name} below [site]"
+    return f"no {option} here: write --site {name}={value}, or {table} in joulemap.toml"
+
+
+def _find_defaults(words: Sequence[str]) -> dict[str, Any]:
+    """Return the defaults that habits state, for the command that a line names and the commands of a group."""
+    defaults = list_defaults()
+    name = _find_command(words)
+    subcommand = _find_command(list(words)[list(words).index(name) + 1 :]) if name else ""
+    return {name.lower(): {**defaults, subcommand.lower(): defaults}} if defaults else {}
 
 
 def _find_command(words: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
 
+from joulemap.system.config import habit
 from joulemap.system.errors import UsageError
 
 VARIABLES: Final = "JOULEMAP_"
@@ -22,6 +23,8 @@ TYPED: Final = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")
 
 _line: ContextVar[tuple[str, ...]] = ContextVar("_line", default=())
 _words: ContextVar[tuple[str, ...]] = ContextVar("_words", default=())
+_whole: ContextVar[bool] = ContextVar("_whole", default=False)
+_database: ContextVar[str] = ContextVar("_database", default="")
 
 
 def read_words(words: Sequence[str], variables: Mapping[str, str]) -> None:
@@ -67,7 +70,58 @@ def named_files(output: Path) -> Iterator[Path]:
                     yield Path(name)
 
 
+HELP: Final = ("--help", "-h")
+ALL: Final = "all"
+"""Word after `--help` that asks for all of it."""
+
+PROGRAM: Final[Mapping[str, str]] = {
+    "-q": "--quiet", "--quiet": "--quiet", "-v": "--verbose", "--verbose": "--verbose", "--db": "--db",
+}  # fmt: skip
+"""Option of the program, which may stand anywhere in a line -> its name."""
+
+
+def lift(words: Sequence[str]) -> list[str]:
+    """Return a command line with the options of the program in front, and note whether it asks for all of the help.
+
+    UsageError for `--db` without a path.
+    """
+    front: list[str] = []
+    rest: list[str] = []
+    _whole.set(False)
+    _database.set("")
+    given = iter(words)
+    for word in given:
+        name, equals, value = word.partition("=")
+        if word == "--":
+            return [*front, *rest, word, *given]
+        if name == "--db":
+            path = value if equals else next(given, "")
+            if not path:
+                raise UsageError("--db is empty: give it a value, or leave it out")
+            _database.set(path)
+        elif name in PROGRAM:
+            front.append(PROGRAM[name])
+        elif word == ALL and rest and rest[-1] in HELP:
+            _whole.set(True)
+        else:
+            rest.append(word)
+    return [*front, *rest]
+
+
+def asks_all() -> bool:
+    """Return whether the command line asks for all of the help."""
+    return _whole.get()
+
+
+def find_database() -> Path:
+    """Return the path of the database that the command line, the environment or a settings file names."""
+    return Path(_database.get() or habit("db"))
+
+
 OLDER: Final[Mapping[str, str]] = {
+    "--help-all": "--help=all",
+    **{f"--{name}": f"--show={name}" for name in ("wide", "notes", "details", "check", "plot")},
+    "--show-sql": "--show=sql",
     "--model": "",
     "--models": "",
     "--architectures": "",
@@ -77,7 +131,7 @@ OLDER: Final[Mapping[str, str]] = {
     "--input-shape": "--input",
     "--dtype": "--precision",
 }
-"""Option of other tools -> option of joulemap; empty if its values are arguments here.
+"""Option of other tools, or a short spelling -> option of joulemap; empty if its values are arguments here.
 
 Names of architectures become hardware, where a class stands for its default chip; `--explain-difference` becomes the
 command `explain`.
@@ -160,7 +214,7 @@ def modernize(words: Sequence[str]) -> list[str]:
     for word in (part for given in words for part in _split_older(given)):
         if word.startswith("-"):
             before = word
-            rest += [OLDER.get(word, word)] if OLDER.get(word, word) else []
+            rest += OLDER.get(word, word).replace("--help=", "--help ").split()
         elif before in ("--model", "--models"):
             models += [word] if "(" in word else word.split(",")
         else:

@@ -11,8 +11,10 @@ import attrs
 import typer
 
 from joulemap.cli.panel import ANNOTATIONS, HIDDEN, OPTIONS, HelpPosition, find_kind
-from joulemap.cli.usage import Help, HelpAll
-from joulemap.cli.voice import Quiet, Verbose, voice
+from joulemap.cli.usage import Help
+from joulemap.cli.voice import voice
+from joulemap.system.config import habit
+from joulemap.system.name import split_names
 from joulemap.system.number import read_real, read_whole
 from joulemap.system.wing import list_wings
 
@@ -30,8 +32,11 @@ POSITION: Final = "position"
 """Metadata key of a field's position in help."""
 
 
+DETAILS: Final = "details"
+"""Word of `--show` that shows every table with all rows."""
+
 EVERY: Final = 1_000_000_000
-"""Limit of the rows of a table that `--details` shows, unless `--limit` is given."""
+"""Limit of the rows of a table that `--show details` shows, unless `--limit` is given."""
 
 
 def option(
@@ -48,7 +53,7 @@ def option(
     """Declare an option: as a field of an option record or as the default of a command's parameter.
 
     `names` replace the name of the field. `shown` is the text that help prints as the default. `complete` completes a
-    word in a shell. An option that `is_advanced` is listed by `--help-all` only. Its `panel` defaults to the class
+    word in a shell. An option that `is_advanced` is listed by `--help all` only. Its `panel` defaults to the class
     attribute `panel` of its record. One that `is_absent` is no option of a command, although the record that its
     record extends has it. Typer receives all other arguments.
     """
@@ -69,7 +74,7 @@ def optional(description: str, metavar: str, *names: str, **given: Any) -> Any:
 
 
 def advanced(default: Any, description: str, *names: str, **given: Any) -> Any:
-    """Declare an option that only `--help-all` lists."""
+    """Declare an option that only `--help all` lists."""
     return option(default, description, *names, is_advanced=True, **given)
 
 
@@ -79,7 +84,7 @@ def _list_options(record: Any) -> list[Any]:
 
 def name_option(field: Any) -> str:
     """Return the name of a field's option on the command line."""
-    _, names, _ = field.metadata[OPTION]
+    _, names, _ = field.metadata.get(OPTION, (None, (), None))
     return str(names[0]) if names else f"--{field.name.replace('_', '-')}"
 
 
@@ -99,9 +104,7 @@ def _flag(name: str, annotation: object) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
 
 
-QUIET: Final = _flag("quiet", Annotated[Quiet, HIDDEN])
-VERBOSE: Final = _flag("verbose", Annotated[Verbose, HIDDEN])
-HELP: Final = (_flag("help", Annotated[Help, HIDDEN]), _flag("help_all", Annotated[HelpAll, HIDDEN]))
+HELP: Final = _flag("help", Annotated[Help, HIDDEN])
 
 
 def _read_strictly(annotation: Any) -> None:
@@ -143,11 +146,9 @@ def name_command(function: Callable[..., Any]) -> str:
 def command(function: Callable[P, R]) -> Callable[P, R]:
     """Return a function with an option for each field of its record parameters, and with those of every command.
 
-    Typer sees the options; the function still gets the records. A function with its own parameter `verbose` sets the
-    voice itself.
+    Typer sees the options; the function still gets the records.
     """
     records: dict[str, Any] = {}
-    spoken = [flag for flag in (QUIET, VERBOSE) if flag.name not in inspect.signature(function).parameters]
     parameters: list[inspect.Parameter] = []
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
         if not attrs.has(parameter.annotation):
@@ -162,7 +163,7 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
             for field in _list_options(parameter.annotation)
         ]
 
-    parameters += (*spoken, *HELP)
+    parameters.append(HELP)
     for parameter in parameters:
         _read_strictly(parameter.annotation)
 
@@ -171,11 +172,10 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def call(*_none: P.args, **given: P.kwargs) -> R:
         values: dict[str, Any] = given
-        voice.set(**{flag.name: values.pop(flag.name) for flag in spoken})
-        for flag in HELP:
-            values.pop(flag.name, None)
+        values.pop(HELP.name, None)
         voice.command = name_command(function)
-        if values.get("details") and usual_limit is not None and values["limit"] == usual_limit:
+        is_usual = usual_limit is not None and values["limit"] == (habit("limit") or usual_limit)
+        if is_usual and DETAILS in split_names(",".join(values.get("show") or ())):
             values["limit"] = EVERY
         for name, record in records.items():
             values[name] = record(**{field.name: values.pop(field.name) for field in _list_options(record)})

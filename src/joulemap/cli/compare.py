@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from joulemap.cli.command import advanced, command, option, optional
+from joulemap.cli.command import DETAILS, advanced, command, option, optional
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import HardwareOptions
-from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import Check, Limit, Models, RunOptions
+from joulemap.cli.option.run import Limit, Models, RunOptions
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.panel import HIDDEN
-from joulemap.cli.voice import Talking, voice
 from joulemap.domain.metric import RANK_METRICS, PartMetricName, RankMetricName
 from joulemap.domain.settings import EnergyDivision
 from joulemap.system.errors import UsageError
@@ -50,15 +47,9 @@ def compare(
         complete=complete_hardware,
     ),
     sort: RankMetricName | None = option(None, "Metric to rank the hardware by.", shown="no ranking"),
-    check: Check = False,
-    verbose: bool = advanced(
-        False, "Rank the hardware, list the subgraphs of each chip, and print timings as -v does."
-    ),
-    talking: Annotated[Talking, HIDDEN] = False,
     limit: Limit = 10,
     hardware: HardwareOptions,
     run: RunOptions,
-    plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
     """Compare hardware on energy, latency and memory.
@@ -74,24 +65,25 @@ def compare(
     joulemap compare resnet18 --hardware xeon_8490h --precision bf16 --level detailed
     joulemap compare resnet18 --hardware l4,tpu_v4 --by category --precision int8
     joulemap compare resnet50 mobilenet_v2 --hardware l4,t4 --precision fp16 --runtime engine --metric edp
-    joulemap compare mobilenet_v2 --deployment edge --precision int8 --sort efficiency --details
+    joulemap compare mobilenet_v2 --deployment edge --precision int8 --sort efficiency --show details
     joulemap compare resnet18 --scenario robot --precision int8 --sort efficiency
     joulemap compare resnet50 --hardware Jetson-Orin-Nano@7W,Jetson-Orin-Nano@15W,./mychip.toml --precision int8
     joulemap compare attention_head --model-arg tokens=1024 --precision bf16
-    joulemap compare resnet50 l4 xeon_8490h --runtime engine --precision bf16 --check
+    joulemap compare resnet50 l4 xeon_8490h --runtime engine --precision bf16 --show check
     joulemap compare "gemm(m=1,n=4096,k=4096)" --hardware h200_sxm,l4 --precision bf16 --batch 1,8
     """
     from joulemap.ask.subject import split_models
 
-    voice.set(verbose=verbose or talking)
     model, named = split_models(words)
     is_divided = bool(by or subgraph)
     level = level or ("subgraph" if is_divided else "summary")
-    is_ranked = sort is not None or verbose
+    is_ranked = sort is not None
     is_summary = level == "summary" and len(set(model)) == 1
-    if check and not (is_summary and not is_ranked):
-        raise UsageError("--check is for the summary of one model: leave out --level, --by, --sort and other models")
-    if metric is not None and (sort is not None or (verbose and metric not in RANK_METRICS)):
+    if output.shows("check") and not (is_summary and not is_ranked):
+        raise UsageError(
+            "--show check is for the summary of one model: leave out --level, --by, --sort and other models"
+        )
+    if metric is not None and sort is not None:
         raise UsageError(f"hardware is ranked by --sort, one of {', '.join(RANK_METRICS)}: leave out --metric")
     _check_options(level, metric, is_ranked=is_ranked, is_summary=is_summary, is_divided=is_divided, baseline=baseline)
     sort = sort or (metric if metric in RANK_METRICS else "efficiency")
@@ -100,9 +92,7 @@ def compare(
     settings = run.settings(**hardware.keywords(named))
     answer: RunAnswer
     if is_ranked:
-        answer = workspace.rank_hardware(
-            model[0], settings, sort=sort, has_details=output.details, has_subgraphs=verbose
-        )
+        answer = workspace.rank_hardware(model[0], settings, sort=sort, has_details=output.shows(DETAILS))
     elif is_summary:
         answer = workspace.compare(model[0], settings, metric=metric, baseline=baseline)
     elif level == "summary":
@@ -114,8 +104,8 @@ def compare(
     else:
         answer = workspace.compare_parts(model, settings, by=level, metric=metric)
     drawn: dict[str, Any] = {"limit": limit} if level in ("subgraph", "operator") and not is_ranked else {}
-    document = plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer, **drawn)
-    output.write(document, answer if check else None)
+    document = output.draw(answer.document(limit=limit, repeated=output.repeat(run)), answer, **drawn)
+    output.write(document, answer)
 
 
 def _check_options(

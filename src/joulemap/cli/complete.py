@@ -52,3 +52,10 @@ complete_runtimes: Final = offer("physics.record.runtime.RUNTIME_NAMES")
 def complete_words(incomplete: str) -> list[str]:
     """Return the completions of a word that is a model or hardware."""
     return [*complete_models(incomplete), *complete_hardware(incomplete)]
+
+
+def complete_site(incomplete: str) -> list[str]:
+    """Return the names of values of a site that begin with a text, each with `=`."""
+    from joulemap.ask.site import KNOWN
+
+    return [f"{name}=" for name in KNOWN if name.startswith(incomplete)]

@@ -22,7 +22,7 @@ app = group(__doc__)
 def info(*, output: OutputOptions) -> None:
     """Show the schema version, size and views of the database.
 
-    `--details` adds the internal tables.
+    `--show details` adds the internal tables.
 
     \b
     joulemap db info

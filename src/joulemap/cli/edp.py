@@ -6,8 +6,7 @@ from joulemap.cli.command import command, option, optional
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
 from joulemap.cli.option.phase import PassRunOptions
-from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import Check, Limit, Model
+from joulemap.cli.option.run import Limit, Model
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import ModelDivision
 
@@ -20,10 +19,8 @@ def edp(
     level: ModelDivision = option("subgraph", "Parts to rank."),
     against: str = optional("Other hardware to compare each subgraph with.", "NAME,...", complete=complete_hardware),
     limit: Limit = 6,
-    check: Check = False,
     mode: ModeOptions,
     run: PassRunOptions,
-    plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
     """Rank the parts of a run by energy-delay product (EDP).
@@ -42,5 +39,5 @@ def edp(
     settings = run.settings(**mode.keywords())
     answer = output.workspace().edp(run.name(model), hardware.read(), settings, against=(against,) if against else ())
     repeated = output.repeat(run)
-    document = plot.add(answer.document(by=level, limit=limit, repeated=repeated), answer, by=level)
-    output.write(document, answer if check else None)
+    document = output.draw(answer.document(by=level, limit=limit, repeated=repeated), answer, by=level)
+    output.write(document, answer)

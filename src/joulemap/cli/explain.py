@@ -5,8 +5,7 @@ from __future__ import annotations
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import TwoHardwareOptions
 from joulemap.cli.option.phase import PassRunOptions
-from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import Check, Limit, Model
+from joulemap.cli.option.run import Limit, Model
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.metric import PartMetricName
 from joulemap.domain.settings import DifferenceDivision
@@ -30,9 +29,7 @@ def explain(
         shown="the whole model",
     ),
     limit: Limit = 5,
-    check: Check = False,
     run: PassRunOptions,
-    plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
     """Explain why two chips differ in energy, time or memory.
@@ -55,5 +52,5 @@ def explain(
         run.name(model), *hardware.read_both(), run.settings(), metric=metric, subgraph=subgraph
     )
     repeated = output.repeat(run)
-    document = plot.add(answer.document(by=level, limit=limit, repeated=repeated), answer)
-    output.write(document, answer if check else None)
+    document = output.draw(answer.document(by=level, limit=limit, repeated=repeated), answer)
+    output.write(document, answer)

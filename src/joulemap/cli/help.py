@@ -1,4 +1,4 @@
-"""`--help` with the options that most people need, in panels, and `--help-all` with every option of a command.
+"""`--help` with the options that most people need, in panels, and `--help all` with every option of a command.
 
 This module is imported only to print help. Options state their panels where they are declared, see
 `joulemap.cli.command.option`.
@@ -152,7 +152,7 @@ def write_help(command: Any, context: typer.Context, formatter: Any, *, is_whole
             "example": max(len(examples) - EXAMPLES, 0),
         }
         more = " and ".join(f"{count} more {noun}{'s' * (count > 1)}" for noun, count in counts.items() if count)
-        _write_paragraph(formatter, f"`{context.command_path} --help-all` shows {more}." if more else "")
+        _write_paragraph(formatter, f"`{context.command_path} --help all` shows {more}." if more else "")
 
 
 def _write_paragraph(formatter: Any, text: str, *, is_indented: bool = False) -> None:

@@ -78,7 +78,6 @@ class Host:
     """Executor of tool calls, each in its own process, which ends with the call."""
 
     db: Path
-    wait: float
     folders: tuple[Path, ...]
     runs_code: bool
     timeout_s: float
@@ -116,7 +115,7 @@ class Host:
 
         words = self.spell(tool, given)
         bounds = ["--timeout", str(self.timeout_s), "--max-rows", str(MOST_READ)] if tool.bounds else []
-        line = self.spell(tool, given, [*bounds, "--wait", str(self.wait), "--format", "json", "--quiet"])
+        line = self.spell(tool, given, [*bounds, "--format", "json", "--quiet"])
         try:
             if self._slots.locked():
                 await asyncio.wait_for(self._slots.acquire(), self.timeout_s)
@@ -309,7 +308,6 @@ def mcp(
             raise UsageError(f"--allow {folder}: no such folder")
     host = Host(
         db=database.db,
-        wait=database.wait,
         folders=tuple(folder.resolve() for folder in allow or ()),
         runs_code=run_code,
         timeout_s=timeout,

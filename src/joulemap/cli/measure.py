@@ -51,7 +51,7 @@ def measure(
     from the counters of the CPU package or board, if they are readable.
 
     `host` as MODEL times how long a thread of this machine takes to launch a GPU kernel. Runs in `eager` use the launch
-    time of their `--host`.
+    time of their `--site host`.
 
     \b
     joulemap measure resnet18

@@ -90,7 +90,7 @@ def import_(
     """Import measurements from a file.
 
     Stores every row of the file, or none if a line is wrong; the error names the lines. `measurements import
-    --help-all` lists the columns. Hardware and models must be known, except those of served models, which a message
+    --help all` lists the columns. Hardware and models must be known, except those of served models, which a message
     names: `validate` cannot predict them.
 
     Required columns are hardware, model, precision, batch, runtime and source. At least one result is required.

@@ -19,7 +19,7 @@ app = group(__doc__)
 def list_(*, output: OutputOptions) -> None:
     """List the built-in models by task, which need no torch.
 
-    A terminal shows the first models of each task, and `--details` all.
+    A terminal shows the first models of each task, and `--show details` all.
 
     \b
     joulemap model list

@@ -11,25 +11,28 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
+import attrs
 import typer
 
-from joulemap.cli.argument import named_files
-from joulemap.cli.command import advanced, option
+from joulemap.cli.argument import find_database, named_files
+from joulemap.cli.command import ABSENT, DETAILS, option
 from joulemap.cli.complete import begin
 from joulemap.cli.interrupt import raise_if_interrupted
 from joulemap.cli.panel import OUTPUT, HelpPosition
 from joulemap.cli.voice import end_progress, move_progress, voice, write_message, writing_answer
-from joulemap.domain.settings import DEFAULT_DATABASE, WAIT_S
 from joulemap.show.present.format import SCHEMA_VERSION, TABLE, list_formats, write
 from joulemap.show.present.text import make_visible
+from joulemap.system.config import habit
 from joulemap.system.errors import UsageError
 from joulemap.system.file import COMPANIONS, check_output, is_stream, write_file, write_pieces
-from joulemap.system.name import fold_into
+from joulemap.system.name import fold_into, split_names
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from joulemap.ask.answer import Answer
     from joulemap.ask.check import CheckedAnswer
     from joulemap.cli.option.run import ModelOptions
+    from joulemap.domain.settings import RunDivision
     from joulemap.domain.table import Table
     from joulemap.show.present.document import Document
     from joulemap.workspace import Workspace
@@ -65,14 +68,7 @@ class DatabaseOptions:
     """Options for the results database."""
 
     panel: ClassVar[str] = OUTPUT
-    db: Path = advanced(Path(DEFAULT_DATABASE), "Results database.", envvar="JOULEMAP_DB", shown=DEFAULT_DATABASE)
-    wait: float = advanced(
-        WAIT_S,
-        "Seconds to wait while another process writes to the database.",
-        envvar="JOULEMAP_WAIT",
-        min=0.0,
-        metavar="SECONDS",
-    )
+    db: Path = attrs.field(factory=find_database, metadata={ABSENT: True})
 
     def guarded(self, output: Path | None) -> tuple[Path, ...]:
         """Return the files that an output must not replace: the database, its companion files, and all inputs."""
@@ -88,7 +84,7 @@ class DatabaseOptions:
         from joulemap.workspace import Workspace
 
         opened.append(self.db)
-        patience = Patience(limit_s=self.wait, tell=_inform)
+        patience = Patience(limit_s=habit("wait"), tell=_inform)
         return Workspace(self.db, talk=voice.talk, progress=_move, patience=patience)
 
 
@@ -122,6 +118,19 @@ def choose_format(given: str, output: Path | None) -> str:
         known = ", ".join(SUFFIXES)
         raise UsageError(f"{output}: unknown suffix {suffix}; known: {known}; or name the format with --format")
     return given or implied or TABLE
+
+
+SHOWN: Final = (DETAILS, "notes", "wide", "plot", "check", "sql")
+"""Parts that `--show` adds: every table with all rows; definitions, assumptions and omissions; every column; a text
+chart above the tables; a benchmark command for each run; the queries, on stderr.
+"""
+
+
+def _check_shown(texts: list[str] | None) -> list[str] | None:
+    for name in split_names(",".join(texts or ())):
+        if name not in SHOWN:
+            raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, SHOWN))}")
+    return texts
 
 
 COMPRESSED: Final = (".gz", ".pb", ".pprof")
@@ -158,15 +167,17 @@ class OutputOptions(DatabaseOptions):
     )
     output: Path | None = option(None, OUTPUT_HELP, "--output", "-o")
     force: Force = False
-    raw: bool = advanced(False, "Write csv without escaping spreadsheet formulas such as =1+1.")
-    envelope: bool = advanced(
-        False,
-        "Write a json answer of only one table as an object with schema_version, command, program and rows.",
+    show: list[str] | None = option(
+        None,
+        f"Further parts to show: {', '.join(SHOWN[:-1])} or {SHOWN[-1]}; repeatable.",
+        metavar="NAME,...",
+        callback=_check_shown,
+        complete=lambda incomplete: begin(incomplete, SHOWN),
     )
-    wide: bool = advanced(False, "Show every column, even beyond the terminal's width.")
-    notes: bool = advanced(False, "Show definitions, assumptions and omissions too.")
-    details: bool = option(False, "Show every table of the answer, with all rows.")
-    show_sql: bool = advanced(False, "Print the queries behind the answer to stderr.")
+
+    def shows(self, name: str) -> bool:
+        """Return whether `--show` names a part of the output."""
+        return name in split_names(",".join(self.show or ()))
 
     @property
     def written_form(self) -> str:
@@ -201,15 +212,18 @@ class OutputOptions(DatabaseOptions):
 
     def repeat_database(self) -> tuple[str, ...]:
         """Return the words for the option `--db`; none for the database that a command without them opens."""
-        usual = os.environ.get("JOULEMAP_DB") or DEFAULT_DATABASE
-        return () if self.db == Path(usual) else ("--db", str(self.db))
+        return () if self.db == Path(habit("db")) else ("--db", str(self.db))
 
     def write(self, document: Document, checked: CheckedAnswer | None = None) -> None:
-        """Write a document, and with --show-sql the statements behind it.
+        """Write a document, and with `--show sql` the statements behind it.
 
-        The commands that measure `checked` are added to the document.
+        With `--show check`, the commands that measure `checked` are added to the document; UsageError for an answer
+        without runs to measure.
         """
-        if checked is not None:
+        if self.shows("check"):
+            if checked is None:
+                raise UsageError("--show check: this answer has no runs to measure")
+
             from joulemap.show.check import add_checks
 
             document = add_checks(document, checked.find_checks())
@@ -227,12 +241,14 @@ class OutputOptions(DatabaseOptions):
         else:
             form = self.written_form
             if form == "json":
-                document = _put_head(document, is_wrapped=self.envelope)
+                document = _put_head(document, is_wrapped=habit("envelope"))
             text = write(
-                document.on_screen(notes=self.notes, details=self.details) if form == TABLE else document,
+                document.on_screen(notes=self.shows("notes"), details=self.shows(DETAILS))
+                if form == TABLE
+                else document,
                 form,
                 self.width,
-                is_raw=self.raw,
+                is_raw=habit("raw"),
                 height=self.height,
                 has_colour=self.has_colour,
                 is_whole=True,
@@ -242,6 +258,21 @@ class OutputOptions(DatabaseOptions):
         for table in tables:
             voice.detail(f"query {table.title}: {len(table):,} {'row' if len(table) == 1 else 'rows'}")
         self._print_sql(tables)
+
+    def draw(self, document: Document, answer: Answer, *, by: RunDivision = "action", limit: int = 40) -> Document:
+        """Return the document of an answer, with its text chart first if `--show plot` asks for it.
+
+        `by` is the table to draw of an answer with several tables, `limit` the maximum number of rows to draw.
+        """
+        if not self.shows("plot"):
+            return document
+        from joulemap.show.figure.sketch import make_sketches
+        from joulemap.show.present.document import Section, Text
+
+        drawn = [one for drawing in answer.sketched(by) for one in make_sketches(drawing, limit, answer.projected)]
+        section = Section("Sketch", drawn)
+        nothing = Section("Sketch", Text("nothing to draw: no row has a value"))
+        return document.after([section if section.texts else nothing])
 
     def write_table(
         self,
@@ -267,7 +298,7 @@ class OutputOptions(DatabaseOptions):
 
     def fold(self, table: Table[Any], most: int | None, most_of: str) -> tuple[Table[Any], str]:
         """Return the part of a table that people see, and a sentence on the other rows."""
-        if most is None or len(table) <= most or self.written_form not in DRAWN or (most_of and self.details):
+        if most is None or len(table) <= most or self.written_form not in DRAWN or (most_of and self.shows(DETAILS)):
             return table, ""
 
         from joulemap.show.present.cell import show_count
@@ -278,13 +309,13 @@ class OutputOptions(DatabaseOptions):
             value = record[most_of] if most_of else None
             met[value] += 1
             kept += [row] if met[value] <= most else []
-        option = "--details" if most_of else f"--limit {len(table)}"
+        option = f"--show {DETAILS}" if most_of else f"--limit {len(table)}"
         rest = f"{show_count(len(table) - len(kept), 'more row')}; {option} shows all, json and csv have all"
         return table.with_rows(kept), rest if len(kept) < len(table) else ""
 
     def _print_sql(self, tables: Iterable[Table[Any]], queries: Path | None = None) -> None:
-        """Print the statements behind an answer to stderr, with --show-sql."""
-        for table in tables if self.show_sql else ():
+        """Print the statements behind an answer to stderr, with `--show sql`."""
+        for table in tables if self.shows("sql") else ():
             if "@" in table.title:
                 from joulemap.store.library import find_query
                 from joulemap.store.query import show_sql
@@ -297,7 +328,7 @@ class OutputOptions(DatabaseOptions):
 
         None for no limit.
         """
-        return None if self.wide or self.output is not None else shutil.get_terminal_size().columns
+        return None if self.shows("wide") or self.output is not None else shutil.get_terminal_size().columns
 
     @property
     def row_width(self) -> int | None:
@@ -331,8 +362,6 @@ def make_head() -> dict[str, Any]:
 
 def _put_head(document: Document, *, is_wrapped: bool) -> Document:
     """Return a document with the head before its data; a single table has no head unless `is_wrapped`."""
-    import attrs
-
     if isinstance(document.data, Mapping):
         return attrs.evolve(document, data={**make_head(), **document.data})
     return attrs.evolve(document, data={**make_head(), "rows": document.data}) if is_wrapped else document

@@ -56,6 +56,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "measure": Command("joulemap.cli.measure", "machine"),
     "calibrate": Command("joulemap.cli.calibrate", "machine"),
     "completion": Command("joulemap.cli.completion", "machine", is_advanced=True),
+    "site": Command("joulemap.cli.site", "data", is_advanced=True),
     "hardware": Command("joulemap.cli.hardware", "data"),
     "model": Command("joulemap.cli.model", "data"),
     "sql": Command("joulemap.cli.sql", "data"),
@@ -67,7 +68,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
 }
 """Command or group of the core -> its registration, in the order of help."""
 
-HINT: Final = "For one command: `joulemap COMMAND --help`. For all: `joulemap --help-all`."
+HINT: Final = "For one command: `joulemap COMMAND --help`. For all: `joulemap --help all`."
 """Last line of `--help`."""
 
 INDENT: Final = "  "

@@ -25,7 +25,7 @@ class HelpPosition(NamedTuple):
     panel: str
     """Title of the option's panel; empty for its record's."""
     is_advanced: bool = False
-    """True if only `--help-all` lists the option."""
+    """True if only `--help all` lists the option."""
 
 
 HIDDEN: Final = HelpPosition(GENERAL, is_advanced=True)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
-from joulemap.cli.option.limit import UsageOptions
-from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import CandidateRunOptions, Check, Limit, Model
+from joulemap.cli.option.run import CandidateRunOptions, Limit, Model
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.metric import MetricName
 
@@ -18,11 +16,8 @@ def pareto(
     x: MetricName = option("latency", "First metric."),
     y: MetricName = option("energy_per_inference", "Second metric."),
     limit: Limit = 5,
-    check: Check = False,
     hardware: CandidateHardwareOptions,
     run: CandidateRunOptions,
-    usage: UsageOptions,
-    plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
     """Find the Pareto front of configurations in two metrics.
@@ -35,7 +30,6 @@ def pareto(
     joulemap pareto vit_b_16 --x throughput --y power --deployment datacenter --precision bf16
     joulemap pareto mobilenet_v2 --x cost --y latency --hardware l4,t4,Jetson-Orin-Nano --batch 1,4,16
     """
-    settings = run.settings(**hardware.keywords())
-    answer = output.workspace().pareto(model, settings, x=x, y=y, usage=usage.read())
-    document = plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer)
-    output.write(document, answer if check else None)
+    answer = output.workspace().pareto(model, run.settings(**hardware.keywords()), x=x, y=y)
+    document = output.draw(answer.document(limit=limit, repeated=output.repeat(run)), answer)
+    output.write(document, answer)

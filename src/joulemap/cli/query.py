@@ -40,7 +40,7 @@ Queries = Annotated[
 def list_(*, queries: Queries = None, output: OutputOptions) -> None:
     """List the built-in queries, and those of your own folder.
 
-    Every file of `--queries` is checked. A terminal shows the parameters only with `--wide`; `joulemap query show`
+    Every file of `--queries` is checked. A terminal shows the parameters only with `--show wide`; `joulemap query show`
     shows them too.
 
     \b

@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from joulemap.cli.command import advanced, command, option
-from joulemap.cli.complete import complete_hardware
+from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
-from joulemap.cli.option.limit import LimitOptions, UsageOptions
-from joulemap.cli.option.run import HOST_HELP, CandidateRunOptions, Check, Limit, Model
+from joulemap.cli.option.limit import LimitOptions
+from joulemap.cli.option.run import CandidateRunOptions, Limit, Model
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.metric import MetricName
 from joulemap.system.errors import UnsupportedError
-from joulemap.system.record import frozen
-
-
-@frozen(kw_only=True)
-class RecommendedRunOptions(CandidateRunOptions):
-    """Options for running models in all candidate configurations, each with the host that its chip needs."""
-
-    host: str = advanced(
-        "",
-        HOST_HELP,
-        metavar="HARDWARE",
-        shown="the assumed host of each chip",
-        complete=complete_hardware,
-    )
 
 
 @command
@@ -33,10 +18,8 @@ def recommend(
     limits: LimitOptions,
     objective: MetricName = option("energy_per_inference", "Metric to optimize."),
     limit: Limit = 6,
-    check: Check = False,
     hardware: CandidateHardwareOptions,
-    run: RecommendedRunOptions,
-    usage: UsageOptions,
+    run: CandidateRunOptions,
     output: OutputOptions,
 ) -> None:
     """Recommend a configuration within limits.
@@ -53,12 +36,8 @@ def recommend(
     """
     bounds = limits.read()
     answer = output.workspace().recommend(
-        model,
-        run.settings(**hardware.keywords()),
-        objective=objective,
-        limits=bounds,
-        usage=usage.read(),
+        model, run.settings(**hardware.keywords()), objective=objective, limits=bounds
     )
-    output.write(answer.document(limit=limit, repeated=output.repeat(run)), answer if check else None)
+    output.write(answer.document(limit=limit, repeated=output.repeat(run)), answer)
     if answer.misses_limits:
         raise UnsupportedError("no configuration that can be bought meets every limit")

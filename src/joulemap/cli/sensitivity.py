@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import NamedHardwareOptions
-from joulemap.cli.option.limit import UsageOptions
-from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Limit, Model, RunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.metric import VariedMetricName
@@ -19,21 +17,17 @@ def sensitivity(
     limit: Limit = 6,
     hardware: NamedHardwareOptions,
     run: RunOptions,
-    usage: UsageOptions,
-    plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
     """Rank the constants of a chip by their effect on a metric.
 
     Shows the metric at both ends of the range of each constant, and its change per percent of the constant. Constants
-    include energies per action, static power, clocks and bandwidths. `--details` lists the names for `--set`.
+    include energies per action, static power, clocks and bandwidths. `--show details` lists the names for `--set`.
 
     \b
     joulemap sensitivity resnet18 h100_sxm5 --precision bf16
     joulemap sensitivity vit_b_16 h100_sxm5 tpu_v4 --precision bf16 --metric latency
     joulemap sensitivity resnet50 l4 --precision int8 --metric cost --format csv
     """
-    answer = output.workspace().sensitivity(
-        model, run.settings(**hardware.keywords()), metric=metric, usage=usage.read()
-    )
-    output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit))
+    answer = output.workspace().sensitivity(model, run.settings(**hardware.keywords()), metric=metric)
+    output.write(output.draw(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit))

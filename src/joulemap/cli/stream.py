@@ -24,6 +24,7 @@ from joulemap.cli.interrupt import raise_if_interrupted
 from joulemap.cli.output import DRAWN, PARQUET, OutputOptions, emit, emit_pieces, make_head
 from joulemap.cli.voice import voice, write_message
 from joulemap.show.present.format import write, write_rows
+from joulemap.system.config import habit
 from joulemap.system.draft import discard
 from joulemap.system.errors import ExitCode, SqlError
 from joulemap.system.file import write_file
@@ -156,8 +157,8 @@ class StreamOptions(OutputOptions):
             if most is None:
                 with _counting(batches, is_reported=self._fills_file()) as counted:
                     head, form = statement.head(), self.written_form
-                    pieces = write_rows(head, counted, form, self.row_width, is_raw=self.raw, is_whole=True)
-                    if self.envelope and self.written_form == "json":
+                    pieces = write_rows(head, counted, form, self.row_width, is_raw=habit("raw"), is_whole=True)
+                    if habit("envelope") and self.written_form == "json":
                         pieces = _wrap(pieces)
                     emit_pieces(chain(pieces, "\n"), self.output, self.guarded(self.output), force=self.force)
             else:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from joulemap.cli.command import command, option, optional
 from joulemap.cli.complete import complete_runtimes
 from joulemap.cli.option.hardware import HardwareOptions
-from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import (
     GIVEN,
     PRECISIONS_HELP,
-    Check,
     Limit,
     ManyRunOptions,
     Models,
@@ -58,10 +56,8 @@ def sweep(
         "Table: best batch size per chip, every batch, winner per batch, or crossing (where the ranking reverses).",
     ),
     limit: Limit = 4,
-    check: Check = False,
     hardware: HardwareOptions,
     run: SweepRunOptions,
-    plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
     """Find the best batch size of each chip.
@@ -91,5 +87,5 @@ def sweep(
         *repeat_options(run, GIVEN),
         *output.repeat_database(),
     )
-    document = plot.add(answer.document(by=level, limit=limit, again=again, repeated=repeated), answer)
-    output.write(document, answer if check else None)
+    document = output.draw(answer.document(by=level, limit=limit, again=again, repeated=repeated), answer)
+    output.write(document, answer)

@@ -44,7 +44,7 @@ ALL: Final = TOOLS | {name: command for wing in list_wings() for name, command i
 
 KEPT: Final = frozenset(
     {*(field.name for field in attrs.fields(OutputOptions)), "quiet", "verbose", "talking", "plot", "report", "limit"}
-    | {"file", "trust", "retrace", "build_memory", "calibrate", "fail_above"}
+    | {"file", "trust", "calibrate", "fail_above"}
 )
 """Parameters of commands that are not tool arguments, because the server sets them or only people need them."""
 

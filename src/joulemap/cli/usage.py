@@ -1,4 +1,4 @@
-"""`--help` and `--help-all` of every command and group."""
+"""`--help` and `--help all` of every command and group."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Annotated, Final
 
 import typer
 
+from joulemap.cli.argument import asks_all
 from joulemap.cli.voice import print_text
-
-ALL: Final = "--help-all"
 
 LEAST: Final = 30
 MOST: Final = 100
@@ -19,10 +18,10 @@ MARGIN: Final = 2
 """Columns at the end of a line that help leaves blank."""
 
 
-def show_help(context: typer.Context, parameter: typer.CallbackParam, value: bool) -> None:
+def show_help(context: typer.Context, value: bool) -> None:
     """Print the help of the command or group and end it, if its option is given."""
     if value and not context.resilient_parsing:
-        print_help(context, is_whole=ALL in parameter.opts)
+        print_help(context, is_whole=asks_all())
         raise typer.Exit
 
 
@@ -50,17 +49,14 @@ def find_width() -> int:
 Help = Annotated[
     bool,
     typer.Option(
-        "-h", "--help", callback=show_help, is_eager=True, expose_value=False, help="Show this message and exit."
+        "-h",
+        "--help",
+        callback=show_help,
+        is_eager=True,
+        expose_value=False,
+        help="Show this message and exit; `--help all` shows every option and example.",
     ),
 ]
-HelpAll = Annotated[
-    bool,
-    typer.Option(
-        ALL, callback=show_help, is_eager=True, expose_value=False, help="Show every option and example, and exit."
-    ),
-]
-HiddenHelpAll = Annotated[bool, typer.Option(ALL, callback=show_help, is_eager=True, expose_value=False, hidden=True)]
-"""Option of a group, whose `--help` lists every option."""
 
 
 def group(description: str | None) -> typer.Typer:
@@ -70,4 +66,4 @@ def group(description: str | None) -> typer.Typer:
     return app
 
 
-def _read_group(_help: Help = False, _all: HiddenHelpAll = False) -> None: ...
+def _read_group(_help: Help = False) -> None: ...

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from joulemap.cli.command import advanced, command, option
 from joulemap.cli.option.hardware import NamedHardwareOptions
-from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import Check, Limit, Model, RunOptions
+from joulemap.cli.option.run import Limit, Model, RunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import read_grades
 
@@ -15,7 +14,6 @@ def utilization(
     model: Model,
     *,
     limit: Limit = 10,
-    check: Check = False,
     pairing: bool = option(False, "Run models of each size, and show which chip suits which size."),
     advice: bool = option(
         True,
@@ -35,7 +33,6 @@ def utilization(
     max_idle: float = option(0.8, "Flag idle units above this fraction.", metavar="FRACTION"),
     hardware: NamedHardwareOptions,
     run: RunOptions,
-    plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
     """Show how much of each chip a model uses, on a roofline.
@@ -59,5 +56,5 @@ def utilization(
         has_advice=advice,
         is_pairing=pairing,
     )
-    document = plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer)
-    output.write(document, answer if check else None)
+    document = output.draw(answer.document(limit=limit, repeated=output.repeat(run)), answer)
+    output.write(document, answer)

@@ -57,7 +57,7 @@ def validate(
 
     The first line has the median errors and the interval coverage. The first rows of the table show those of each
     quantity overall, the others those of each group; without --hardware or --by, a screen shows the groups with
-    --details. Configurations that are not stored are evaluated first, in about half a minute for all built-in
+    --show details. Configurations that are not stored are evaluated first, in about half a minute for all built-in
     measurements. Each measurement at fp32 is predicted in the arithmetic that it ran in: `default` or, where TF32 was
     off, `highest`.
 

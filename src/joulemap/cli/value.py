@@ -10,46 +10,26 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from joulemap.physics.record.configuration import MAX_BATCH
+from joulemap.system.config import placing
 from joulemap.system.errors import UsageError
 from joulemap.system.name import split_names
-from joulemap.system.number import check_digits, find_bare, parse_si, read_real, read_whole
+from joulemap.system.number import parse_quantity, read_real, read_whole
 
 Record = TypeVar("Record")
 
 MOST_BATCHES: Final = 10_000
 """Maximum batch sizes in one list."""
 
-MOST_QUANTITY: Final = 60
-"""Maximum characters of a quantity; the time to parse one grows faster than its length."""
-
 
 def read_quantity(option: str, text: str, unit: str) -> float | None:
     """Return a quantity such as `30W` or `16GB` in `unit`, None for an empty text; UsageError names the option."""
-    value = read_number(option, text, unit)
-    if value is not None and not value > 0.0:
-        raise UsageError(f"{option}: {text!r} is not above 0")
-    return value
-
-
-def read_number(option: str, text: str, unit: str) -> float | None:
-    """Return a quantity as `read_quantity` does, but accept zero and negative values."""
     if not text:
         return None
-    if len(text) > MOST_QUANTITY:
-        raise UsageError(f"{option}: {text[:20]}… has {len(text):,} characters, expected a number such as 1.5{unit}")
-
-    if unit != "1" and (bare := find_bare(text)):
-        raise UsageError(f"{option}: {text!r} has no unit: write {_example(bare, unit)}")
-    try:
-        check_digits(text)
-        return parse_si(text, unit)
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}") from error
-
-
-def _example(text: str, unit: str) -> str:
-    """Return a number with its usual unit."""
-    return text + {"s": "ms", "B": "MB", "1/s": "/s"}.get(unit, unit)
+    with placing(option):
+        value = parse_quantity(text, unit)
+        if not value > 0.0:
+            raise UsageError(f"{text!r} is not above 0")
+    return value
 
 
 UNITS: Final = {"_bytes_per_s": "B/s", "_per_s": "1/s", "_bytes": "B", "_s": "s", "_j": "J", "_w": "W"}

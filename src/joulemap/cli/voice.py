@@ -21,11 +21,8 @@ from joulemap.system.handle import IS_POSIX
 if TYPE_CHECKING:
     from joulemap.show.present.progress import Bar
 
-TALK_HELP: Final = "Print timings and the names of queries to stderr."
-
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors to stderr.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help=TALK_HELP)]
-Talking = Annotated[bool, typer.Option("-v", help=TALK_HELP)]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print timings and the names of queries to stderr.")]
 
 
 @contextlib.contextmanager

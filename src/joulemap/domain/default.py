@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 
 from joulemap.domain.metric import MetricName
-from joulemap.domain.settings import Limits, Settings, Usage
+from joulemap.domain.settings import Limits, Settings
 from joulemap.physics.record.configuration import BOARD, SYSTEM
 from joulemap.physics.record.runtime import DEPLOYED_RUNTIME
 
@@ -43,7 +43,6 @@ LEARNED: Final = Settings(precision=("bf16",))
 """Defaults of training: 256 samples per step, or one sequence per device."""
 
 LIMITS: Final = Limits()
-USAGE: Final = Usage()
 
 
 def price_at_wall(settings: Settings, metrics: Iterable[MetricName]) -> Settings:

@@ -26,6 +26,7 @@ from joulemap.physics.record.configuration import (
 from joulemap.physics.record.product import DEFAULT, MATMUL_PRECISIONS, MatmulPrecision
 from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, RUNTIME_NAMES, USUAL_RUNTIME, RuntimeName
 from joulemap.physics.record.weight import name_weight_precision, pair_precisions
+from joulemap.system.config import OPTION
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.system.name import fold_into
 from joulemap.system.record import frozen
@@ -42,12 +43,6 @@ Form = Literal["board", "car", "card", "computer", "laptop", "microcontroller", 
 Device = Literal["cpu", "cuda"]
 """Local device that runs models."""
 
-WAIT_S: Final = 30.0
-"""Default wait for other processes that hold a database."""
-
-DEFAULT_DATABASE: Final = "joulemap.duckdb"
-"""Default results database, in the working directory."""
-
 LONGEST_NAME: Final = 60
 """Maximum characters of a precision's name, including its group size."""
 
@@ -56,6 +51,8 @@ KEYWORDS: Final[Mapping[str, str]] = {
     "input": 'write inputs="1,3,224,224"',
     "model_arg": 'write arguments={"width": 32}',
     "set": 'write changes={"l4:tdp": "60W"}',
+    "usage": "write site=Site(pue=1.2)",
+    "prices": 'write site=Site(prices=(Price(hardware="l4", usd_per_hour=0.4),))',
 }
 """Command-line option -> hint at the equivalent in Python."""
 
@@ -258,6 +255,86 @@ def _arguments(value: Mapping[str, object] | None) -> Mapping[str, object]:
 
 
 @frozen(kw_only=True)
+class Price:
+    """Price of a chip that a user sets; None keeps the price in the catalogue."""
+
+    hardware: str
+    """Hardware name without a power mode."""
+    usd_per_hour: float | None = attrs.field(default=None, validator=ABOVE_0)
+    """Rental price in a cloud."""
+    purchase_usd: float | None = attrs.field(default=None, validator=ABOVE_0)
+    """Purchase price."""
+    source: str = "the question"
+    """Source of the price."""
+    is_asked: bool = True
+    """True for a price of the question, which then is about this way of paying; False for one that always holds."""
+
+
+LEAST_GCO2_PER_KWH: Final = 1e-6
+"""Carbon intensity below which a grid counts as one without emissions."""
+
+
+@frozen(kw_only=True)
+class Site:
+    """Prices, use and power of chips at a place, for all questions; None keeps the catalogue's assumption.
+
+    `joulemap.read_site` reads one from `joulemap.toml`, the environment and values.
+    """
+
+    pay: Pay | None = attrs.field(default=None, validator=_each_of("way to pay", Pay))
+    """Way to pay: rented, bought, or both in one ranking. None means the cheaper way of each chip in a ranking by cost,
+    otherwise rented, unless the question is about buying (`find_payment` in ask/candidate.py).
+    """
+    seller: Seller | None = attrs.field(default=None, validator=_each_of("kind of seller", Seller))
+    """Kind of seller whose prices are compared. None takes each chip's cheapest kind, without reserved and spot.
+    """
+    utilization: float | None = attrs.field(default=None, validator=within(0.0, 1.0, is_open=True))
+    """Busy share of the powered or rented hours."""
+    lifetime_years: float | None = attrs.field(default=None, validator=within(0.0, 1000.0, is_open=True))
+    hours_per_year: float | None = attrs.field(default=None, validator=within(0.0, 8784.0, is_open=True))
+    """Hours per year for which a bought chip is powered."""
+    pue: float | None = attrs.field(default=None, validator=within(1.0, 100.0, is_open=False))
+    """Power usage effectiveness of data centres; 1 elsewhere."""
+    usd_per_kwh: float | None = attrs.field(default=None, validator=within(0.0, 1e6, is_open=False))
+    region: str = ""
+    """Grid region, by id or name; empty for the world."""
+    gco2_per_kwh: float | None = attrs.field(default=None, validator=within(0.0, 1e6, is_open=False))
+    """Carbon intensity in g/kWh of CO2 equivalents, instead of the region's."""
+    host_share: float | None = attrs.field(default=None, validator=within(0.0, math.inf, is_open=False))
+    """Host cost added to the price and electricity of a bought chip, as a share of both. Hardware that states its own
+    share, such as 0 for a whole computer, keeps it.
+    """
+    prices: tuple[Price, ...] = ()
+    """Prices that replace those of the catalogue; of several for one chip and way to pay, the last one holds."""
+    owned: Mapping[str, int] = attrs.field(factory=dict)
+    """Chip -> devices that are owned and cost only electricity."""
+    host: str = ""
+    """Host of chips that need one; empty for none."""
+    link: str = ""
+    """Link of chips to their host or peers; empty for the widest of both ends."""
+    stated: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict, eq=False, repr=False)
+    """Name of a value in `joulemap.toml` -> its text (`value`), `unit` and place (`from`): a file, a variable or an
+    option.
+    """
+
+    def __attrs_post_init__(self) -> None:
+        """Raise UsageError if a kind of seller has no prices for the chosen way to pay."""
+        if self.seller is not None and self.pay not in (None, "both", WAY_OF[self.seller]):
+            raise UsageError(f"pay {self.pay} and seller {self.seller}: prices of that kind are {WAY_OF[self.seller]}")
+
+    def is_standing(self, name: str) -> bool:
+        """Return whether a file or variable states a value, so that it holds for all questions."""
+        return self.stated.get(name, {"from": OPTION})["from"] != OPTION
+
+    def check_ranked(self, *metrics: str) -> None:
+        """Raise UsageError for a ranking by carbon on a grid without emissions, where all values are 0."""
+        if "carbon" in metrics and self.gco2_per_kwh is not None and self.gco2_per_kwh < LEAST_GCO2_PER_KWH:
+            raise UsageError(
+                f"at {self.gco2_per_kwh:g} gCO2/kWh every configuration emits 0 g: rank by energy, or name another grid"
+            )
+
+
+@frozen(kw_only=True)
 @declare_dimensions
 class Settings:
     """Settings of the requested runs, without their models. Runs cover all combinations of fields with several
@@ -355,10 +432,13 @@ class Settings:
 
     ledger: bool = False
     """True to store ledgers even if the question reads only totals."""
+    site: Site = attrs.field(factory=Site)
+    """Prices, use and power of chips where they run."""
 
     def __attrs_post_init__(self) -> None:
-        if not self.runtime:
-            object.__setattr__(self, "runtime", _usual_runtime(self))
+        usual = {"runtime": _usual_runtime(self), "host": self.site.host, "link": self.site.link}
+        for name, value in usual.items():
+            object.__setattr__(self, name, getattr(self, name) or value)
 
     @property
     def precisions(self) -> tuple[tuple[Precision, str], ...]:
@@ -428,6 +508,7 @@ class ModelKeywords(TypedDict, total=False):
     retrace: bool
     trust: bool
     build_memory_bytes: float | None
+    site: Site
 
 
 class RunKeywords(ModelKeywords, total=False):
@@ -532,66 +613,3 @@ class Bounds:
     """Maximum rows; None for any number."""
     max_memory_bytes: float = attrs.field(factory=_usual_memory, validator=within(1e6, math.inf, is_open=False))
     """Maximum memory of DuckDB, which does not spill to disk. The rows of the result may use as much again."""
-
-
-@frozen(kw_only=True)
-class Price:
-    """Price of a chip that a user sets; None keeps the price in the catalogue."""
-
-    hardware: str
-    """Hardware name without a power mode."""
-    usd_per_hour: float | None = attrs.field(default=None, validator=ABOVE_0)
-    """Rental price in a cloud."""
-    purchase_usd: float | None = attrs.field(default=None, validator=ABOVE_0)
-    """Purchase price."""
-    source: str = "the question"
-    """Source of the price."""
-
-
-LEAST_GCO2_PER_KWH: Final = 1e-6
-"""Carbon intensity below which a grid counts as one without emissions."""
-
-
-@frozen(kw_only=True)
-class Usage:
-    """Assumptions about use and power of a chip; None keeps those of the catalogue."""
-
-    pay: Pay | None = attrs.field(default=None, validator=_each_of("way to pay", Pay))
-    """Way to pay: rented, bought, or both in one ranking. None means the cheaper way of each chip in a ranking by cost,
-    otherwise rented, unless the question is about buying (`find_payment` in ask/candidate.py).
-    """
-    seller: Seller | None = attrs.field(default=None, validator=_each_of("kind of seller", Seller))
-    """Kind of seller whose prices are compared. None takes each chip's cheapest kind, without reserved and spot.
-    """
-    utilization: float | None = attrs.field(default=None, validator=within(0.0, 1.0, is_open=True))
-    """Busy share of the powered or rented hours."""
-    lifetime_years: float | None = attrs.field(default=None, validator=within(0.0, 1000.0, is_open=True))
-    hours_per_year: float | None = attrs.field(default=None, validator=within(0.0, 8784.0, is_open=True))
-    """Hours per year for which a bought chip is powered."""
-    pue: float | None = attrs.field(default=None, validator=within(1.0, 100.0, is_open=False))
-    """Power usage effectiveness of data centres; 1 elsewhere."""
-    usd_per_kwh: float | None = attrs.field(default=None, validator=within(0.0, 1e6, is_open=False))
-    region: str = ""
-    """Grid region, by id or name; empty for the world."""
-    gco2_per_kwh: float | None = attrs.field(default=None, validator=within(0.0, 1e6, is_open=False))
-    """Carbon intensity in g/kWh of CO2 equivalents, instead of the region's."""
-    host_share: float | None = attrs.field(default=None, validator=within(0.0, math.inf, is_open=False))
-    """Host cost added to the price and electricity of a bought chip, as a share of both. Hardware that states its own
-    share, such as 0 for a whole computer, keeps it.
-    """
-    prices: tuple[Price, ...] = ()
-    """Prices that replace those of the catalogue."""
-
-    def __attrs_post_init__(self) -> None:
-        """Raise UsageError if a kind of seller has no prices for the chosen way to pay."""
-        if self.seller is not None and self.pay not in (None, "both", WAY_OF[self.seller]):
-            raise UsageError(
-                f"--pay {self.pay} and --seller {self.seller}: prices of that kind are {WAY_OF[self.seller]}"
-            )
-
-    def check_ranked(self, *metrics: str) -> None:
-        """Raise UsageError for a ranking by carbon on a grid without emissions, where all values are 0."""
-        if "carbon" in metrics and self.gco2_per_kwh is not None and self.gco2_per_kwh < LEAST_GCO2_PER_KWH:
-            raise UsageError(
-                f"at {self.gco2_per_kwh:g} gCO2/kWh every configuration emits 0 g: rank by energy, or name another grid"
-            )

@@ -23,9 +23,9 @@ FORMULAS: Final[Mapping[str, str]] = {
 
 A chip is powered or rented for 1 / (throughput x utilization) seconds per inference. It works for 1 / throughput and
 idles for the rest. Rent includes energy and a host. A bought chip costs its price, its energy, and the host's share of
-both; the share of energy is omitted if the energy already includes the host (`--host`). `utilization` is the busy
-share of powered or rented hours. `pue` is 1 outside data centres. `module_w` is the power of the rest of the module or
-SoC that a chip is a part of.
+both; the share of energy is omitted if the energy already includes the host (`host` of the site). `utilization` is
+the busy share of powered or rented hours. `pue` is 1 outside data centres. `module_w` is the power of the rest of the
+module or SoC that a chip is a part of.
 """
 
 

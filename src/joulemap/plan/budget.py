@@ -119,9 +119,9 @@ def find_hosts(
     """
     asked = _find(settings.host, known, is_counted=True) if settings.host else None
     if asked is not None and asked.entry.needs_host and not is_part(asked.entry.needs_host):
-        raise UsageError(f"--host {settings.host}: {asked.entry.id} needs a host itself: {asked.entry.needs_host}")
+        raise UsageError(f"host {settings.host}: {asked.entry.id} needs a host itself: {asked.entry.needs_host}")
     if asked is not None and asked.entry.is_launched:
-        raise UsageError(f"--host {settings.host}: {asked.entry.id} is launched by a host itself")
+        raise UsageError(f"host {settings.host}: {asked.entry.id} is launched by a host itself")
     is_launched_each = any(RUNTIME[one].launches_each for one in settings.runtime)
     hosts: dict[str, Hosting] = {}
     for entry in chosen:

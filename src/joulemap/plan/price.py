@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
 
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.offer import WAYS
 from joulemap.domain.settings import Price, Settings
 from joulemap.plan.selection import select_chip
 from joulemap.system.errors import UsageError
+from joulemap.system.file import FileError, parse_toml, read_text
+from joulemap.system.number import read_real
+
+COLUMNS: Final = ("hardware", "usd_per_hour", "purchase_usd", "source")
+
+NUMBERS: Final = ("usd_per_hour", "purchase_usd")
 
 
 def find_chip(name: str) -> str:
@@ -35,3 +44,64 @@ def price_parameters(prices: Iterable[Price]) -> tuple[dict[str, Sequence[Any]],
                 given[f"{chip}:{way}"] = value, price.source
     values, sources = ([one[index] for one in given.values()] for index in (0, 1))
     return {"price_of": list(given), "price_usd": values}, {"price_source": sources}
+
+
+def read_price_file(path: Path) -> tuple[Price, ...]:
+    """Read the prices of a CSV file, one row per chip, or of a TOML file, one table per chip.
+
+    Raises UsageError naming file, line or table and reason.
+    """
+    try:
+        text = read_text(path)
+    except FileError as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from error
+    try:
+        rows = _read_toml(text) if path.suffix == ".toml" else _read_csv(text)
+        prices = tuple(_read_price(row, str(path)) for row in rows)
+    except (ValueError, csv.Error, UsageError) as error:
+        raise UsageError(f"{path}: {error}") from error
+    if not prices:
+        raise UsageError(f"{path}: there is no price; columns are {', '.join(COLUMNS)}")
+    return prices
+
+
+def _read_csv(text: str) -> list[dict[str, Any]]:
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    names = reader.fieldnames or ()
+    if len(set(names)) < len(names):
+        raise ValueError(f"the first line has the column {max(names, key=names.count)} twice")
+    if "hardware" not in names:
+        raise ValueError(f"the first line has no column hardware; columns are {', '.join(COLUMNS)}")
+    rows = list(reader)
+    if any(None in row or None in row.values() for row in rows):
+        raise ValueError("a line has more or fewer cells than the first one")
+    return rows
+
+
+def _read_toml(text: str) -> list[dict[str, Any]]:
+    tables = parse_toml(text)
+    for name, table in tables.items():
+        if not isinstance(table, Mapping):
+            raise ValueError(f"{name} is not a table: write [l4] and below it usd_per_hour = 0.4")
+    return [{"hardware": name, **table} for name, table in tables.items()]
+
+
+def _read_price(row: Mapping[str, Any], default_source: str) -> Price:
+    """Parse one row of a price file; ValueError or UsageError for an invalid row."""
+    surplus = sorted(set(row) - set(COLUMNS))
+    if surplus:
+        raise ValueError(f"unknown column {', '.join(surplus)}; columns are {', '.join(COLUMNS)}")
+    hardware = str(row["hardware"]).strip()
+    numbers: dict[str, Any] = {}
+    for name in NUMBERS:
+        value = row.get(name, "")
+        if value == "":
+            continue
+        try:
+            numbers[name] = read_real(value) if isinstance(value, str) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"{hardware}: {name} is {value!r}, expected a number in US dollars") from None
+    try:
+        return Price(hardware=hardware, **numbers, source=str(row.get("source") or default_source))
+    except UsageError as error:
+        raise ValueError(f"{hardware}: {error}") from error

@@ -279,7 +279,7 @@ def keep_with_boundary(
         more = len(missing) - 1
         others = f" (and {more} more)" if more and not kept else ""
         if name in portless:
-            raise UsageError(f"--host {settings.host}: {name}{others} does not fit: {portless[name]}")
+            raise UsageError(f"host {settings.host}: {name}{others} does not fit: {portless[name]}")
         raise UsageError(f"{name} has no energy at the wall{others}: {missing[name]}; use --boundary board")
     return kept, unplugged, portless
 

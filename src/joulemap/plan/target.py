@@ -161,7 +161,7 @@ class AtLink:
         if self.asked not in own:
             port = make_port(self.asked)
             if port.name not in own:
-                raise UsageError(f"--link {self.asked}: {hardware.id} has {', '.join(own) or 'no link'}")
+                raise UsageError(f"link {self.asked}: {hardware.id} has {', '.join(own) or 'no link'}")
             stated = hardware.at_ports([port])
         described = hardware.described_digest or hardware.digest
         return attrs.evolve(stated, described_digest=described, digest=extend_digest(hardware.digest, self.word))

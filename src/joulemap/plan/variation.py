@@ -30,7 +30,7 @@ from joulemap.store.literal import execute
 from joulemap.system.record import define
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Usage
+    from joulemap.domain.settings import Site
     from joulemap.physics.record.hardware import Hardware
     from joulemap.physics.workload import WorkloadColumns
     from joulemap.plan.run import Plan
@@ -284,8 +284,8 @@ def _find_module_w(hardware: Hardware) -> float:
     return 0.0 if rest is None else rest.static_w
 
 
-def find_variations(runs: StoredRuns, usage: Usage | None, prices: Mapping[int, Mapping[str, Any]]) -> list[Variation]:
-    """Return each run of a plan as a function of its constants; `usage` is needed for costs only.
+def find_variations(runs: StoredRuns, site: Site | None, prices: Mapping[int, Mapping[str, Any]]) -> list[Variation]:
+    """Return each run of a plan as a function of its constants; `site` is needed for costs only.
 
     `prices` is run -> prices that replace those of its hardware. Raises UnknownNameError for an unknown grid.
     """
@@ -295,7 +295,7 @@ def find_variations(runs: StoredRuns, usage: Usage | None, prices: Mapping[int, 
 
     rows = _read_runs(runs.connection, runs.ids)
     records = read_hardware(runs.connection, [digest for _, _, _, digest, *_ in rows])
-    use = {} if usage is None else read_use(usage)
+    use = {} if site is None else read_use(site)
     works: dict[int, WorkloadColumns] = {}
     kernels: dict[tuple[int, str, str, str], Varied] = {}
     fitted: dict[str, dict[str, float]] = {}
@@ -369,16 +369,16 @@ GIVEN: Final = {
     "electricity": "usd_per_kwh",
     "host": "host_share",
 }
-"""Assumption of the catalogue -> field of `Usage` that replaces it."""
+"""Assumption of the catalogue -> field of `Site` that replaces it."""
 
 
-def read_use(usage: Usage) -> dict[str, Constant]:
-    """Return usage as constants, `use.utilization` and so on; UnknownNameError for an unknown grid."""
+def read_use(site: Site) -> dict[str, Constant]:
+    """Return the use of a site as constants, `use.utilization` and so on; UnknownNameError for an unknown grid."""
     from joulemap.catalog.sheet import find_region, load_assumptions
 
     quantities = {one.name: one.quantity for one in load_assumptions()}
-    quantities["grid"] = find_region(usage.region or "world").intensity
-    given = {name: getattr(usage, field) for name, field in GIVEN.items()} | {"grid": usage.gco2_per_kwh}
+    quantities["grid"] = find_region(site.region or "world").intensity
+    given = {name: getattr(site, field) for name, field in GIVEN.items()} | {"grid": site.gco2_per_kwh}
     return {
         str(Address(USE, name)): Constant(
             address=Address(USE, name),

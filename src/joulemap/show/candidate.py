@@ -33,7 +33,6 @@ USED: Final = Template("{pay}, each chip busy {busy_hours:plain} of 24 hours[ fo
 
 LIMIT: Final = Template("{metric.meaning}: {word} {bound}")
 BOUND: Final = Template("{metric.label} {word} {bound}")
-LIKELIEST: Final = Template("{head} ({name} {chance:chance} likely[, {own} {own_chance}])")
 PACED: Final = Template("power at {rate} of {word} {bound}")
 FULL_SPEED: Final = "full speed"
 WITH_HOST: Final = Template("{label} with host")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from joulemap.ask.decision import find_decision
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Subject, Value
 from joulemap.show.present.cell import show_interval, show_plain, show_quantity, show_span
 from joulemap.show.present.template import Template
@@ -71,7 +72,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     ),
     "deployed": Template("`--runtime engine` predicts {engine}, which deployments on {chips} use"),
     "engine": Template("engine means {engine} on {chips}; `--runtime fused` uses the framework's compiler"),
-    "elsewhere": Template("only sellers of another kind offer {chips} (`--seller` chooses)"),
+    "elsewhere": Template("only sellers of another kind offer {chips} (`--site seller` chooses)"),
     "fitted_to": Template(
         "intervals were fitted to these measurements; those of the scoreboard leave out the board or source"
     ),
@@ -84,7 +85,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     ),
     "gained": Template("only the new version runs on {chips}"),
     "given": Template("the price of {chips} is given, and taken as exact"),
-    "host": Template("the energy of {chips} excludes a host ([about +{host_ratio:set %}; ]`--host` adds one)"),
+    "host": Template("the energy of {chips} excludes a host ([about +{host_ratio:set %}; ]`--site host` adds one)"),
     "default_mode": Template("{chips} runs in its power mode {mode}, at most {cap}; others: {others:list}"),
     "hosted": Template(
         "energy and power of {chips} include the host {host}[, which is assumed to have a {slot} for them]"
@@ -98,19 +99,13 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "launched": Template("eager: {host} launches kernels of {chips} in {time} each"),
     "launched_beside": Template("eager: a core on the same chip launches kernels of {chips} in {time} each"),
     "launched_by_default": Template(
-        "eager: {host} launches kernels of {chips} in {time} each; `--host` selects another, `joulemap measure host` "
-        "times this machine"
-    ),
-    "likelier": Template(
-        "{chips} is likelier to be the best ({probability:chance}), but ranks follow the middle of each interval"
+        "eager: {host} launches kernels of {chips} in {time} each; `--site host` selects another, `joulemap measure "
+        "host` times this machine"
     ),
     "lost": Template("the new version does not run on {chips}"),
     "limited": Template("{compiler} of {chips} leaves {operations:and} to {helper}"),
     "mean_power_budget": Template("every power mode whose average power is within {limit}[ ({origin})]"),
     "meant": Template("{name} means {hardware}[; others: {others:few}]"),
-    "members": Template(
-        "{chips} is on the front with {chance:chance} probability: {alike:n other configuration} may be as good"
-    ),
     "metered": Template(
         "the power of {chips} is wall-plug power, because its energies were fitted to measurements at the wall"
     ),
@@ -132,7 +127,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
         "`--calibration own` disables this"
     ),
     "slowed": Template("the power cap slows {chips} to {clock_hz} ({clock_fraction:%} of the full clock)"),
-    "sold": Template("the price of {chips} is a {seller} price (`--seller` compares one kind)"),
+    "sold": Template("the price of {chips} is a {seller} price (`--site seller` compares one kind)"),
     "stored": Template(
         "GEMM weights are stored as {format}; the GEMM kernel dequantizes them; norms, biases and tables keep the "
         "precision of activations"
@@ -220,7 +215,8 @@ def describe_trust(facts: Facts, head: str = "") -> str:
     parts = [head] if head else [RANGES] if has_ranges else []
     decided = _find_decided(facts)
     runs = drop_settings(facts.runs, decided or facts.runs)
-    is_tie = any(one.tied for one in facts.of(Choice)[:1])
+    decision = find_decision(facts)
+    is_tie = decision is not None and decision.leads[0].is_tied
     word = " (could decide it)" if is_tie else " (could reverse it)"
     for caveat, could_move in rank_caveats(facts)[:MOST_CAVEATS]:
         parts.append(describe_caveat(caveat, runs, decided) + (word if could_move else ""))
@@ -229,8 +225,8 @@ def describe_trust(facts: Facts, head: str = "") -> str:
 
 def _find_decided(facts: Facts) -> tuple[int, ...]:
     """Return the winner and its rival; empty without a decision."""
-    deciding: list[Choice | Limit] = [*facts.of(Choice), *facts.of(Limit)]
-    return tuple(deciding[0].runs[:2]) if deciding else ()
+    decision = find_decision(facts)
+    return decision.runs if decision is not None else next((one.runs[:2] for one in facts.of(Limit)), ())
 
 
 def rank_caveats(facts: Facts) -> list[tuple[Caveat, bool]]:
@@ -240,20 +236,21 @@ def rank_caveats(facts: Facts) -> list[tuple[Caveat, bool]]:
     Without a decision, they are those that could move the values most. The heaviest is among them even if it moves the
     decision little, so that a reader sees how little.
     """
-    choice = next(iter(facts.of(Choice)), None)
-    margin = math.log(choice.ratio) if choice is not None and choice.ratio and choice.ratio > 1.0 else 0.0
-    if choice is None:
+    decision = find_decision(facts)
+    lead = decision.leads[0] if decision is not None else None
+    margin = math.log(lead.ratio) if lead is not None and lead.ratio else 0.0
+    if lead is None:
         margin = next((one.miss or 0.0 for one in facts.of(Limit)), 0.0)
 
     def weigh(one: Caveat) -> float:
-        return one.move if choice is None else one.weight
+        return one.move if lead is None else one.weight
 
     by_kind: dict[str, Caveat] = {}
     for one in facts.of(Caveat):
         known = by_kind.get(one.kind)
         if weigh(one) >= LEAST_WEIGHT and (known is None or (one.weight, one.move) > (known.weight, known.move)):
             by_kind[one.kind] = one
-    is_close = choice is not None and bool(choice.tied)
+    is_close = lead is not None and lead.is_tied
     ranked = sorted(by_kind.values(), key=weigh, reverse=True)
     heavy = [one for one in ranked if weigh(one) >= LEAST_MOVE * margin]
     return [

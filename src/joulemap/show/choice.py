@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
-
-import attrs
 
 from joulemap.ask.decision import decide
 from joulemap.ask.fact import Choice, Decision, Entry, Facts, Lead, Subject
 from joulemap.domain.metric import METRIC, TIE_RATIO
-from joulemap.domain.table import first_of_each
 from joulemap.show.caveat import show_middle
 from joulemap.show.present.cell import is_tied, show, show_chance, show_count
 from joulemap.show.present.template import Template
@@ -111,9 +108,8 @@ def finish(lines: Sequence[str], run: Subject | None = None, unsold: str = NOT_S
 
 def describe_answer(facts: Facts) -> str:
     """Return the first line: the decision, or the values of the only run."""
-    choices = facts.of(Choice)
-    if choices:
-        return describe_choices(list(first_of_each(choices, lambda one: one.metric).values()), facts.runs)
+    if choices := facts.of(Choice):
+        return describe_choices(choices, facts.runs)
     entry = facts.of(Entry)[0]
     shown = {name: show_middle(entry.values[name]) for name in ("energy", "latency")}
     return ONLY(name=name_run(facts.runs[entry.run]), **shown) + "."
@@ -126,15 +122,11 @@ def describe_choices(
 
     `add` extends the line by the values `more`, unless the line then becomes too long.
     """
-    choices = merge_alike(choices, runs)
-    decision = decide(choices)
-    if not all(runs[one].is_sure for one in (decision.run, choices[0].run)):
-        choices = [one.without_chances() for one in choices]
-        decision = decide(choices)
+    decision = decide(choices, runs)
     taken, name = decision.run, name_run(runs[decision.run])  # with its settings, even if its rivals share them
     if len({runs[one].settings for one in decision.runs}) < 2:
         runs = drop_settings(runs, (*decision.runs, *decision.alike))
-    lines = _list_heads(decision, choices[0], runs, name) if len(decision.runs) > 1 else [SOLD_ALONE(name=name)]
+    lines = _list_heads(decision, runs, name) if len(decision.runs) > 1 else [SOLD_ALONE(name=name)]
     if add is not None:
         lines = [*(add(head=line, **more) for line in lines), *lines]
     ties = [one.is_tied for one in decision.leads]
@@ -142,40 +134,19 @@ def describe_choices(
     return finish(lines, runs[taken], NONE_SOLD if all(ties) else unsold)
 
 
-def merge_alike(choices: Sequence[Choice], runs: Mapping[int, Subject]) -> list[Choice]:
-    """Return the deciding choices among names: runs of one name, such as the best batch of a chip by each metric, are
-    one.
-    """
-    firsts: dict[str, int] = {}
-    known = {run_id: firsts.setdefault(name_run(run), run_id) for run_id, run in sorted(runs.items())}
-
-    def merge(ids: Iterable[int]) -> tuple[int, ...]:
-        return tuple(dict.fromkeys(known[one] for one in ids))
-
-    return [
-        attrs.evolve(
-            one,
-            runs=merge(one.runs),
-            further={known[run]: told for run, told in one.further.items()},
-            tied=merge(one.tied),
-            equal=merge(one.equal),
-        )
-        for one in choices[:2]
-    ]
-
-
-def _list_heads(decision: Decision, choice: Choice, runs: Mapping[int, Subject], name: str) -> list[str]:
+def _list_heads(decision: Decision, runs: Mapping[int, Subject], name: str) -> list[str]:
     """Return the decision in words, the fullest first."""
-    leads, (taken, rival) = decision.leads, decision.runs
+    leads, (taken, rival), choice = decision.leads, decision.runs, decision.choice
     nouns = [name_metric(one.metric, choice.per) for one in leads]
     given = {"name": name, "rival": name_run(runs[rival]), "noun": nouns[0]}
     told = [one for one in leads if not one.is_tied]
     if not told:
-        return _list_ties(decision, choice, runs, nouns)
+        return _list_ties(decision, runs, nouns)
     goals = [GOAL.get(one.metric, noun) for one, noun in zip(leads, nouns, strict=True)]
     form = TRADE if decision.is_trade else TAKE if runs[taken].is_available else BEST
     if leads[0].is_tied and form is TAKE:
         form = AMONG_SAME if leads[0].ratio == 1.0 else AMONG
+        given["noun"] = join_names([noun for one, noun in zip(leads, nouns, strict=True) if one.is_tied])
         given |= {"best": name_run(runs[choice.run]), "chance": show_chance(choice.probability)}
     elif decision.is_trade:
         given |= {"noun": goals[0], "other": goals[1]}
@@ -198,9 +169,9 @@ def _count(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else show_count(len(names), "other")
 
 
-def _list_ties(decision: Decision, choice: Choice, runs: Mapping[int, Subject], nouns: Sequence[str]) -> list[str]:
+def _list_ties(decision: Decision, runs: Mapping[int, Subject], nouns: Sequence[str]) -> list[str]:
     """Return the words on a tie by every metric, first with what to do about it if a cheaper run can be bought."""
-    taken = decision.run
+    taken, choice = decision.run, decision.choice
     names = name_all(runs, dict.fromkeys((*decision.alike, *decision.runs[1:])))
     name, is_first = name_run(runs[taken]), choice.run == taken
     chance = show_chance(choice.probability if is_first else None)

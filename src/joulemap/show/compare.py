@@ -8,12 +8,11 @@ from typing import Any, Final
 import attrs
 
 from joulemap.ask.compare import CompareAnswer
-from joulemap.ask.decision import decide
-from joulemap.ask.fact import Choice
+from joulemap.ask.decision import find_decision
 from joulemap.ask.scope import Scope
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC
-from joulemap.domain.table import Column, first_of_each
+from joulemap.domain.table import Column
 from joulemap.generated.compare import Comparison
 from joulemap.physics.record.weight import spell_precision
 from joulemap.show.choice import describe_answer
@@ -89,8 +88,8 @@ def choose_steps(answer: CompareAnswer) -> dict[str, Any]:
     is_close = False
     if others:
         goal, names = answer.available[0], {row.run_id: row.hardware for row in answer.answered}
-        choices = list(first_of_each(answer.facts.of(Choice), lambda one: one.metric).values())
-        winner, *rivals = [names[run] for run in decide(choices).runs] if choices else [goal.hardware]
+        decision = find_decision(answer.facts)
+        winner, *rivals = [goal.hardware] if decision is None else [names[run] for run in decision.runs]
         rival = next((one for one in rivals if one != winner), goal.runner_up or others[0].hardware)
         is_close = bool(goal.rivals) and metric != "memory" and answer.scope.can_flip(rival, winner)
     return {

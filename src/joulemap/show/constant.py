@@ -310,7 +310,7 @@ def choose_swings(answer: SensitivityAnswer, *, limit: int, **_: Any) -> Mapping
         "setting": f"{at}{first.constant}=x{_find_factor(first):.4g}" if first else "",
         "chosen": answer.rows.with_rows(chosen),
         "count": sum(map(len, moving.values())),
-        "way": f"--limit {most * len(names)}" if most > 2 * limit else "--details",
+        "way": f"--limit {most * len(names)}" if most > 2 * limit else "--show details",
         "label": METRIC[answer.metric].label,
         "owner": "*hardware | " if is_pair else "",
         "title": title(answer, SENSITIVITY_TITLE),

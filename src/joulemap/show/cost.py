@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from joulemap.ask.candidate import find_chip
 from joulemap.ask.cost import PRICE, PRICES, CostAnswer
-from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Turn
+from joulemap.ask.decision import find_decision
+from joulemap.ask.fact import Choice, Decision, Entry, Facts, Quantity, Turn
 from joulemap.ask.scope import vary
 from joulemap.domain.metric import TIE_RATIO
 from joulemap.domain.table import Table
@@ -17,7 +18,6 @@ from joulemap.show.candidate import (
     BOUND,
     CONFIGURATIONS,
     FACTOR,
-    LIKELIEST,
     LIMIT,
     ask_next,
     describe_limits,
@@ -81,57 +81,49 @@ def describe_answer(answer: CostAnswer) -> str:
     """Return the first line: the cheapest chip to rent or to buy, by how much and how surely, and up to which volume
     another one is cheaper.
     """
-    choices, facts = answer.facts.of(Choice), answer.facts
-    if not choices:
+    facts = answer.facts
+    decision = find_decision(facts)
+    if decision is None:
         price = SELLER_PRICE(kind=answer.seller) if answer.seller else PRICES.get(answer.pay, PRICE)
         return NO_PRICE(price=price)
-    head = describe_choice(choices[0], facts)
-    return finish([*_list_longer(head, choices[0], facts), head], facts.runs[choices[0].run])
+    head = describe_decision(decision, facts)
+    return finish([*_list_longer(head, decision, facts), head], facts.runs[decision.run])
 
 
-def describe_choice(choice: Choice, facts: Facts) -> str:
-    """Return the clause on the cheapest chip, and how it is paid for."""
-    runs = facts.runs
-    choice = choice if runs[choice.run].is_sure else choice.without_chances()
-    ways = {one.run: way for one in facts.of(Entry) for way in VERBS if way in one.values}
-    name, *others = (name_run(runs[one]) for one in choice.runs[:2])
-    verbs = [VERBS[ways[one]] for one in choice.runs[:2]]
+def describe_decision(decision: Decision, facts: Facts) -> str:
+    """Return the clause on the chip to take, and how it is paid for."""
+    runs, choice, lead = facts.runs, decision.choice, decision.leads[0]
+    ways = _find_ways(facts)
+    name, *others = (name_run(runs[one]) for one in decision.runs)
+    verb, *other_verbs = (VERBS[ways[one]] for one in decision.runs)
     given = {
-        "verb": verbs[0][0].capitalize() if runs[choice.run].is_available else PROJECTED,
+        "verb": verb[0].capitalize() if runs[decision.run].is_available else PROJECTED,
         "name": name,
-        "cost": show_middle(choice.value),
+        "cost": show_middle(facts.find_values(decision.run)["cost"]),
         "unit": f"{choice.per}s",
         "rival": next(iter(others), ""),
     }
-    close = [one for one in dict.fromkeys((*choice.tied, *choice.equal)) if one != choice.run]
-    if not others or choice.ratio is None:
+    if not others or lead.ratio is None:
         return ONLY(**given)
-    if len(close) > 1:
-        return TIED(others=OTHERS(count=len(close)), **given)
-    if close:
-        rival, way = name_run(runs[close[0]]), ways.get(close[0])
-        other = VERBS[way][0] if way and way != ways[choice.run] else None
-        return EITHER(**{**given, "rival": rival}, other=other, chance=show_chance(choice.probability))
-    ratio = choice.ratio if choice.ratio >= TIE_RATIO else None
-    return CHEAPEST(ratio=ratio, other=verbs[1][1], chance=show_chance(choice.against(choice.runs[1])[1]), **given)
+    if len(decision.choice.close) > 2:
+        return TIED(others=OTHERS(count=len(choice.close) - 1), **given)
+    ((plain, more),) = other_verbs
+    if lead.is_tied:
+        chance = show_chance(choice.probability if lead.is_better else None)
+        return EITHER(other=plain if plain != verb[0] else None, chance=chance, **given)
+    ratio = lead.ratio if lead.ratio >= TIE_RATIO else None
+    return CHEAPEST(ratio=ratio, other=more, chance=show_chance(lead.probability), **given)
 
 
-def _list_longer(head: str, choice: Choice, facts: Facts) -> Iterator[str]:
-    """Yield the clause with the volume below which another option is cheaper, or with the likeliest of many."""
+def _list_longer(head: str, decision: Decision, facts: Facts) -> Iterator[str]:
+    """Yield the clause with the volume below which another option is cheaper."""
+    choice, way = decision.choice, _find_ways(facts)[decision.run]
     for one in facts.of(Turn):
-        if one.values.get("case") == "within" and isinstance(one.after, float) and _is_of(one, choice, facts):
+        is_own = one.run == decision.run and one.values["way"] == way
+        if one.values.get("case") == "within" and isinstance(one.after, float) and is_own:
             verb = VERBS[str(one.values["other_way"])][0]
             name = name_run(facts.runs[one.runs[1]])
             yield BELOW(head=head, volume=spell_count(one.after), unit=f"{choice.per}s", verb=verb, name=name)
-    for own in (one for one in facts.of(Caveat) if one.kind == "likelier" and len(choice.tied) > 1):
-        name, first = name_first(facts.runs, own), name_first(facts.runs, choice)
-        chances = {"chance": own.values["probability"], "own_chance": show_chance(choice.probability)}
-        yield LIKELIEST(head=head, name=name, own=first, **chances)
-
-
-def _is_of(turn: Turn, choice: Choice, facts: Facts) -> bool:
-    """Return whether the option that is cheaper at a high volume is the cheapest one."""
-    return turn.run == choice.run and turn.values["way"] == _find_ways(facts)[choice.run]
 
 
 def _find_ways(facts: Facts) -> Mapping[int, str]:
@@ -153,7 +145,8 @@ def list_reasons(facts: Facts) -> list[str]:
 
 def _compare_prices(facts: Facts) -> list[str]:
     """Return a line on what the cheapest two chips cost and serve; empty for one chip."""
-    pair = [run_id for choice in facts.of(Choice)[:1] for run_id in choice.runs[:2]]
+    decision = find_decision(facts)
+    pair = () if decision is None else decision.runs
     sides = [
         SERVES(
             name=name_first(facts.runs, one),
@@ -194,7 +187,7 @@ EVEN: Final = line(
 
 def describe_beyond(facts: Facts) -> list[str]:
     """Return a line on unavailable hardware that would be cheaper; empty without any."""
-    beyond = [one for one in facts.of(Choice)[1:] if one.ratio]
+    beyond = [one for one in facts.of(Choice)[1:] if one.metric == "cost" and one.ratio]
     return [BEYOND(name=name_first(facts.runs, one), ratio=one.ratio) for one in beyond]
 
 
@@ -243,7 +236,6 @@ def choose(answer: CostAnswer, *, repeated: Sequence[str], **_: Any) -> Mapping[
     }
     energies = [ENERGY_ON(energy=show(row.kwh_per_million, "", "kWh"), name=names[run]) for run, row in drawn.items()]
     best = answer.best or next((row for row in answer.rows if row.status != "unsupported"), None)
-    rivals = [answer.best, *answer.likely[:1]] if answer.best is not None else []
     return {
         "label": "cost",
         "names": names,
@@ -251,7 +243,7 @@ def choose(answer: CostAnswer, *, repeated: Sequence[str], **_: Any) -> Mapping[
         "runtime": "runtime | " if len(answer.scope.runtimes) > 1 else "",
         "energies": f" ({', '.join(energies)})" if energies else "",
         "title": title_candidates(answer, about, answer.shown.rows),
-        "asked": ask_next(answer, rivals, [best] if best is not None else [], repeated),
+        "asked": ask_next(answer, answer.tied_pair, [best] if best is not None else [], repeated),
         **({} if answer.shown.rows else {"shown": ()}),
     }
 

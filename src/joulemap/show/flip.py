@@ -130,7 +130,7 @@ def show_factor(row: Flip) -> str:
 def draw_reversals(answer: FlipAnswer, grid: Grid, *_: Any, chosen: Table[Flip], **__: Any) -> Grid:
     """Return the table of reversals with a picture of the shares of the uncertainty."""
     pictures = tuple(attrs.evolve(one, heading="uncertainty") for one in grid.pictures)
-    return attrs.evolve(grid, pictures=pictures).out_of(len(answer.rows), len(chosen), "constants", "--details")
+    return attrs.evolve(grid, pictures=pictures).out_of(len(answer.rows), len(chosen), "constants", "--show details")
 
 
 def draw_flip(answer: FlipAnswer) -> Figures:

@@ -68,8 +68,8 @@ UNLISTED: Final = Template("Unknown: no list of its operators exists. Assumed to
 
 POWER: Final = Template("power limit {tdp_w:W}, static power {static_power_w:W}")
 POWER_WITHOUT_HOST: Final = Template(
-    "power limit {tdp_w:W}, static power {static_power_w:W}, excluding its host ({needs_host}); --host {host}, for "
-    "example, adds it"
+    "power limit {tdp_w:W}, static power {static_power_w:W}, excluding its host ({needs_host}); --site host={host}, "
+    "for example, adds it"
 )
 ALIASES: Final = Template("aliases: {aliases:list}")
 MODES: Final = Template("power modes: {modes:list}; without one, the clock is {clock} and the power cap {tdp}")

@@ -110,6 +110,15 @@ def _drop_foreign(step: Sequence[str], scope: Scope) -> list[str]:
     return [word for at, word in enumerate(step) if not {at, at + 1} & lost]
 
 
+def _describe_site(values: Mapping[str, Mapping[str, str]]) -> str:
+    """Return where the values of a site stand, such as `site: joulemap.toml (grid de, pue 1.2)`; empty for none."""
+    by_place: dict[str, list[str]] = {}
+    for name, one in values.items():
+        by_place.setdefault(one["from"], []).append(f"{name} {one['value']}")
+    places = ", ".join(f"{place} ({', '.join(named)})" for place, named in by_place.items())
+    return f"site: {places}" if places else ""
+
+
 def compose(
     answer: RunAnswer,
     facts: Facts,
@@ -147,7 +156,7 @@ def compose(
     marked = add_marks(
         [*notes, *list_notes(facts)], (Section("", Lines((str(title), headline, *reasons))), *shown, *details)
     )
-    sure = describe_trust(facts, trust)
+    sure = "; ".join(filter(None, (describe_trust(facts, trust), _describe_site(answer.site_values))))
     reasons = [one for one in reasons if one not in headline]
     texts = {"answer": headline, "insights": reasons, "how_sure": sure}
 

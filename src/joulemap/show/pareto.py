@@ -40,7 +40,7 @@ ENDS: Final = Template(
     "{first} for {x}, {pick}[, the {knee},] for {y}: {pick} {gain} at {loss:x} the {x}[; {chance} likely on the front]"
 )
 SMALL: Final = Template("Take {taken}: it {gain}, which {loss}")
-ONE: Final = Template("Take {name}: {x} and {y}, both better than those of every other configuration.")
+ONE: Final = Template("Take {name}: {x} and {y}, both better than those of every other[ {sold}] configuration.")
 ALONE: Final = Template("{name} is the only configuration: {x}, {y}.")
 RATE: Final = Template("{name} attains {rate:ops/s} on {count:n inference} ({time:s})")
 SHORT: Final = {"energy_per_inference": "energy", "edp_per_inference": "edp"}
@@ -85,7 +85,10 @@ def describe_answer(facts: Facts) -> str:
     if len(front.runs) == 1:
         own_values = facts.of(Entry)[0].values
         shown = {at: show_metric(name, own_values[name].value) for at, name in zip("xy", front.metrics, strict=True)}
-        return (ALONE if front.count < 2 else ONE)(name=name_run(facts.runs[first]), **shown)
+        if front.count < 2:
+            return ALONE(name=name_run(facts.runs[first]), **shown)
+        sold = None if all(one.is_available for one in facts.of(Front)) else "available"
+        return ONE(name=name_run(facts.runs[first]), sold=sold, **shown)
     short, metric = SHORT.get(y, y), find_limited(x)
     runs, loss = facts.runs, fastest.ratio or 1.0
     is_trade = front.knee is None or (own.ratio or 1.0) < max(loss, 1.0 / loss)

@@ -9,16 +9,8 @@ from typing import Any, Final
 import attrs
 
 from joulemap.ask.candidate import find_chip
-from joulemap.ask.fact import (
-    Caveat,
-    Choice,
-    Entry,
-    Facts,
-    Limit,
-    Quantity,
-    Refusal,
-    Turn,
-)
+from joulemap.ask.decision import find_decision
+from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Turn
 from joulemap.ask.recommend import TOTAL, RecommendAnswer
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.generated.recommend import RankedConfiguration
@@ -27,7 +19,6 @@ from joulemap.show.candidate import (
     BOUND,
     CONFIGURATIONS,
     FACTOR,
-    LIKELIEST,
     LIMIT,
     WITH_HOST,
     ask_next,
@@ -49,9 +40,8 @@ from joulemap.show.choice import (
     describe_choices,
     finish,
     name_metric,
-    show_value,
 )
-from joulemap.show.present.cell import number, show_bound, show_chance, show_plain
+from joulemap.show.present.cell import number, show_bound, show_plain
 from joulemap.show.present.document import FieldCell
 from joulemap.show.present.template import Template
 from joulemap.show.refusal import describe_unsupported
@@ -113,17 +103,17 @@ SHOWN_LIMITS: Final = 2
 
 def describe_recommendation(facts: Facts) -> str:
     """Return the first line: the best configuration within the limits, or the nearest miss."""
-    choices, limits = facts.of(Choice), name_limits(facts)
-    if not choices:
+    decision, limits = find_decision(facts), name_limits(facts)
+    if decision is None:
         return _describe_miss(facts) + "."
-    first = choices[0]
-    run = facts.runs[first.run]
+    first, run = decision.choice, facts.runs[decision.run]
+    value = facts.find_values(decision.run)[first.metric]
     given = {
         "name": name_run(run),
         "hardware": run.hardware,
         "limits": limits,
         "noun": name_metric(first.metric, first.per),
-        "value": show_value(first),
+        "value": show_metric(first.metric, value.value),
     }
     if not run.is_available and (lack := _find_lack(facts)):
         return finish([NONE(lack=lack, **given)])
@@ -137,24 +127,13 @@ def describe_recommendation(facts: Facts) -> str:
     if not limits or not run.is_available or not first.tied:
         unsure = [one.values["probability"] for one in facts.of(Caveat) if one.kind == "kept" and one.weight]
         more = {"limits": limits, "chance": next(iter(unsure), None)}
-        return describe_choices([first], facts.runs, KEPT if limits and run.is_available else None, **more)
-    values = [show_value(first), *(show_middle(one.value)
-                                   for one in facts.of(Limit) if one.value is not None)]  # fmt: skip
-    (name,) = name_all(drop_settings(facts.runs, (*first.runs[:1], *first.tied)), first.runs[:1])
+        add = KEPT if limits and run.is_available else None
+        return describe_choices(facts.of(Choice), facts.runs, add, **more)
+    values = [given["value"], *(show_middle(one.value)
+                                for one in facts.of(Limit) if one.value is not None)]  # fmt: skip
+    (name,) = name_all(drop_settings(facts.runs, first.close), [decision.run])
     head = WITHIN(name=name, values=values, limits=limits, count=len(first.tied))
-    likelier = [one for one in facts.of(Caveat) if one.kind == "likelier"]
-    runs = drop_settings(facts.runs, [one.run for one in likelier])
-    told = [
-        LIKELIEST(
-            head=head,
-            name=name_first(runs, one),
-            chance=one.values["probability"],
-            own=name,
-            own_chance=show_chance(first.probability),
-        )
-        for one in likelier
-    ]
-    return finish([*told, head])
+    return finish([head])
 
 
 def name_limits(facts: Facts) -> str:
@@ -197,7 +176,7 @@ def list_reasons(facts: Facts) -> list[str]:
     also = [one for one in facts.of(Limit) if one.miss and one.miss > 0.0][1:]
     missed = [ALSO(name=name_first(runs, one), labels=[find_limited(each.metric).label for each in also])
               for one in also[:1]]  # fmt: skip
-    beyond = [one for one in choices[1:2] if runs[one.run].is_named]
+    beyond = [one for one in choices[1:] if one.metric == choices[0].metric and runs[one.run].is_named]
     return [
         *missed,
         *LIVES.tell(facts),
@@ -210,7 +189,8 @@ def list_reasons(facts: Facts) -> list[str]:
 
 def _describe_hosts(facts: Facts) -> list[str]:
     """Return the sentence on the host of the winner, unless the line on trust has it."""
-    own = {one.run for one in facts.of(Choice)[:1]}
+    decision = find_decision(facts)
+    own = set() if decision is None else {decision.run}
     alone = [one.values["hostless"] for one in facts.of(Entry) if one.run in own and "hostless" in one.values]
     told = {one.kind for one, _ in rank_caveats(facts)[:MOST_CAVEATS]}
     return [
@@ -312,7 +292,7 @@ def list_steps(answer: RecommendAnswer, repeated: Sequence[str]) -> list[list[st
     """
     best, nearest, case = answer.best, answer.nearest_miss, answer.use_case
     chosen = [row for row in (best, nearest, answer.projection) if row is not None]
-    steps = ask_next(answer, [best, *answer.likely[:1]] if best is not None else (), chosen, repeated)
+    steps = ask_next(answer, answer.tied_pair, chosen, repeated)
     given = {"model": answer.scope.model, "repeated": repeated}
     if best is None and nearest is not None and nearest.worst_limit is not None:
         other = "latency" if nearest.worst_limit != "latency" else "energy_per_inference"

@@ -340,7 +340,6 @@ def choose(
     series = sorted(rows, key=lambda row: (places[row.model], row.energy_per_inference_j or 0.0))
     contested = answer.winners.with_rows(row for row in answer.winners if row.candidate_count > 1)
     best = next(row for row in answer.series if row.throughput_batch is not None)
-    budget = show_quantity(answer.max_latency_s, "s")
     return {
         **({} if first == "winners" else {"winners": contested}),
         "model": best.model,
@@ -354,7 +353,6 @@ def choose(
         "csv": first,
         "best": "" if by == "hardware" else "Best batch of each chip",
         "varying": "".join(f"*{name} | " for name in answer.varying),
-        "budget": f"*throughput within {budget} budget_throughput_per_s | " if answer.max_latency_s else "",
         "models": models,
         "deeper": dict(itertools.pairwise(divisions + divisions[:1]))[by],
         "again": again,
@@ -390,14 +388,11 @@ SWEEP: Final = Shape(
             title="{best}",
             table="series",
             columns="{varying}*hardware | *energy_per_inference_j | *throughput_per_s | *ratio | "
-            "{budget}energy range energy_range | least_latency_s | throughput_latency_s | "
+            "energy range energy_range | least_latency_s | throughput_latency_s | "
             "throughput_limit? | zone_low_batch | zone_low_power_w | largest_batch | "
             "largest_batch_scaling_ratio",
             lay={
                 "ranked": "energy_per_inference_j throughput_per_s",
-                "budget_throughput_per_s": lambda row: (
-                    Template("[{budget_throughput_per_s:1/s} at {budget_batch}]")(row) or "none"
-                ),
                 "zone_low_batch": lambda row: show_zone(row.zone_low_batch, row.zone_high_batch),
                 "zone_low_power_w": lambda row: show_zone(row.zone_low_power_w, row.zone_high_power_w, "W"),
             },

@@ -144,9 +144,8 @@ def describe_gap(facts: Facts) -> list[str]:
 
 def describe_causes(facts: Facts, most: int = MOST_ALONG) -> list[str]:
     """Return lines on the largest causes of a difference, and on the largest one against it."""
-    by_metric = {one.metric: one for one in reversed(facts.of(Choice)) if len(one.runs) > 1}
-    decided = [by_metric[one.metric] for one in facts.of(Choice)[:2] if one.metric in by_metric]
-    is_close = bool(decided) and all(one.is_tied for one in decide(decided).leads)
+    choices = [one for one in facts.of(Choice) if len(one.runs) > 1]
+    is_close = bool(choices) and all(one.is_tied for one in decide(choices, facts.runs).leads)
     terms = [one for one in find_causes(facts) if one.share]
     along = [one for one in terms if (one.share or 0.0) > 0.0]
     large = [one for one in along if (one.share or 0.0) >= SMALL] or along[:1]

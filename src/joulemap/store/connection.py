@@ -18,7 +18,6 @@ from weakref import WeakKeyDictionary
 
 import duckdb
 
-from joulemap.domain.settings import WAIT_S
 from joulemap.store import sharing
 from joulemap.store.engine import IN_MEMORY, connect, read_head, renew_identity
 from joulemap.store.journal import checkpoint, journal_of, log_of, open_beside, restore
@@ -28,6 +27,7 @@ from joulemap.store.sharing import Kind, find_earlier, give_back, take
 from joulemap.store.surface import begin_cursor, bring_surface
 from joulemap.system.background import begin
 from joulemap.system.cache import cache_folder
+from joulemap.system.config import WAIT_S
 from joulemap.system.draft import drafting, publish, sweep
 from joulemap.system.errors import DatabaseError, EngineError, LockedDatabaseError, OlderDatabaseError, UsageError
 from joulemap.system.handle import identify_file, is_in_use
@@ -175,7 +175,7 @@ def _describe(path: Path, error: duckdb.Error | DatabaseError | OSError) -> Data
 
 def _give_up(reason: str, patience: Patience) -> LockedDatabaseError:
     return LockedDatabaseError(
-        f"{reason} (waited {patience.limit_s:g} s); wait longer by --wait SECONDS, or use another --db"
+        f"{reason} (waited {patience.limit_s:g} s); wait longer by JOULEMAP_WAIT=SECONDS, or use another --db"
     )
 
 

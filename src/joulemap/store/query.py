@@ -322,7 +322,7 @@ def check_ledgers(connection: duckdb.DuckDBPyConnection, query: Query, given: Ma
     ).fetchall():
         command = f"joulemap analyze '{model}' {hardware} --precision {precision} --batch {batch} --runtime {runtime}"
         command += f" --boundary {boundary}" if boundary != BOARD else ""
-        command += f" --host {host}" if host else ""
+        command += f" --site host={host}" if host else ""
         command += f" --matmul-precision {setting}" if setting != DEFAULT else ""
         raise UsageError(f"run {run_id} was evaluated to totals only: `{command}` evaluates its ledger")
 

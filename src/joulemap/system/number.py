@@ -90,3 +90,20 @@ def find_bare(text: str) -> str:
     if match is None or ((own := match["unit"] or "") not in _POWERS and own not in _BINARY):
         return ""
     return text.strip().removesuffix(own).strip()
+
+
+MOST_QUANTITY: Final = 60
+"""Maximum characters of a quantity; the time to parse one grows faster than its length."""
+
+
+def parse_quantity(text: str, unit: str) -> float:
+    """Parse a quantity that a user typed, as `parse_si` does; ValueError for one without a unit, and for one too
+    long.
+    """
+    if len(text) > MOST_QUANTITY:
+        raise ValueError(f"{text[:20]}… has {len(text):,} characters, expected a number such as 1.5{unit}")
+    if unit != "1" and (bare := find_bare(text)):
+        usual = {"s": "ms", "B": "MB", "1/s": "/s"}.get(unit, unit)
+        raise ValueError(f"{text!r} has no unit: write {bare}{usual}")
+    check_digits(text)
+    return parse_si(text, unit)

@@ -47,11 +47,11 @@ class Command(NamedTuple):
     group: Group = "other"
     """Purpose under which help lists the command; a merged command is listed with the other one."""
     merged: str = ""
-    """Command that answers the same kind of question; help lists this one beside it, with `--help-all` only."""
+    """Command that answers the same kind of question; help lists this one beside it, with `--help all` only."""
     is_first: bool = False
     """True if help lists the command before others of its group."""
     is_advanced: bool = False
-    """True if only `--help-all` lists the command."""
+    """True if only `--help all` lists the command."""
     start: Mapping[str, str] = {}
     """Question of a new user -> the command line to type first, at the top of help."""
 

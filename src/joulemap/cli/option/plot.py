@@ -1,4 +1,4 @@
-"""Options for charts and pages next to an answer."""
+"""Options for pages next to an answer."""
 
 from __future__ import annotations
 
@@ -15,32 +15,8 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.ask.answer import Answer
     from joulemap.ask.check import CheckedAnswer
-    from joulemap.domain.settings import RunDivision
     from joulemap.show.present.document import Document
     from joulemap.workspace import Workspace
-
-
-@frozen(kw_only=True)
-class PlotOptions:
-    """Option for a text chart of an answer."""
-
-    panel: ClassVar[str] = OUTPUT
-    plot: bool = option(False, "Draw a text chart above the tables.")
-
-    def add(self, document: Document, answer: Answer, *, by: RunDivision = "action", limit: int = 40) -> Document:
-        """Return the document of an answer, with its text chart first if requested.
-
-        `by` is the table to draw of an answer with several tables, `limit` the maximum number of rows to draw.
-        """
-        if not self.plot:
-            return document
-        from joulemap.show.figure.sketch import make_sketches
-        from joulemap.show.present.document import Section, Text
-
-        drawn = [one for drawing in answer.sketched(by) for one in make_sketches(drawing, limit, answer.projected)]
-        section = Section("Sketch", drawn)
-        nothing = Section("Sketch", Text("nothing to draw: no row has a value"))
-        return document.after([section if section.texts else nothing])
 
 
 def begin_drawing() -> None:
@@ -55,9 +31,10 @@ def begin_drawing() -> None:
 
 
 @frozen(kw_only=True)
-class PageOptions(PlotOptions):
-    """Options for a text chart and an HTML page of an answer."""
+class PageOptions:
+    """Option for an HTML page of an answer."""
 
+    panel: ClassVar[str] = OUTPUT
     report: Path | None = option(None, "Also write an HTML page with figures.", metavar="FILE.html")
 
     def workspace(self, output: OutputOptions) -> Workspace:
@@ -88,4 +65,4 @@ class PageOptions(PlotOptions):
 
             page = write_page(report_answer(answer, document, command=spell_line()))
             emit(page.rstrip("\n"), self.report, (output.db,), force=output.force)
-        output.write(self.add(document, answer), checked)
+        output.write(output.draw(document, answer), checked)

@@ -11,21 +11,22 @@ import typer
 from joulemap.cli.command import advanced, name_option, option
 from joulemap.cli.complete import (
     complete_boundaries,
-    complete_hardware,
     complete_models,
     complete_precisions,
     complete_runtimes,
+    complete_site,
     complete_weights,
     complete_words,
 )
-from joulemap.cli.panel import GENERAL, OUTPUT, WORKLOAD, HelpPosition
-from joulemap.cli.value import read_batches, read_quantity
+from joulemap.cli.panel import COST, GENERAL, OUTPUT, WORKLOAD, HelpPosition
+from joulemap.cli.value import read_batches
 from joulemap.domain.architecture import COMMON_PRECISION
 from joulemap.domain.dimension import ASKED, DECLARED
 from joulemap.domain.label import BOUNDARY_LABEL
 from joulemap.physics.record.configuration import BOARD, BOUNDARY_NAMES, NO_HOST, SYSTEM
 from joulemap.physics.record.product import DEFAULT, MATMUL_PRECISIONS
 from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, RUNTIME_NAMES, USUAL_RUNTIME
+from joulemap.system.config import habit
 from joulemap.system.errors import UsageError
 from joulemap.system.name import join_choices, split_names
 from joulemap.system.record import frozen
@@ -40,8 +41,7 @@ GIVEN: Final = (
     "arguments",
     "config",
     "calibration",
-    "host",
-    "link",
+    "site",
     "device_only",
     "boundary",
     "matmul_precision",
@@ -63,24 +63,29 @@ MATMUL_HELP: Final = (
     "Arithmetic at fp32: default (each library's own), high (TF32 or three bf16 passes) or highest (true fp32)."
 )
 
-HOST_HELP: Final = (
-    "Host of chips that need one, e.g. raspberry_pi_5; adds its static power, launch times and transfers."
-)
-
-LINK_HELP: Final = "Link to the host or to peers, e.g. pcie3x4, or nvlink for a bridge."
-
 DEVICE_ONLY_HELP: Final = "Leave out transfers over the host link and operators that a host computes."
 
 WEIGHT_HELP: Final = "Weight storage format, e.g. int8, int4:64 (group size), fp8_block, mxfp4, awq or q4_k_m."
 
 SET_HELP: Final = (
     "Override a hardware constant, e.g. clock=1.2GHz, tdp=x1.5 or l4:dram.read=31pJ; repeatable. `joulemap sensitivity "
-    "MODEL HARDWARE --details` lists the names."
+    "MODEL HARDWARE --show details` names them."
 )
 
 PRECISION_HELP: Final = "Numeric precision: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4."
 PRECISIONS_HELP: Final = "Precisions to try: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4."
 RUNTIME_HELP: Final = f"Execution mode: {join_choices(RUNTIME_NAMES)}."
+
+Site = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--site",
+        metavar="NAME=VALUE|FILE",
+        help="Price, power or host of your place, e.g. pue=1.2, or a file of them; repeatable. See `joulemap site`.",
+        autocompletion=complete_site,
+    ),
+    HelpPosition(COST, is_advanced=True),
+]
 
 TrustRows = Annotated[
     bool,
@@ -130,12 +135,6 @@ LIMIT_HELP: Final = "Maximum rows shown per table."
 
 Limit = Annotated[int, typer.Option("--limit", min=1, help=LIMIT_HELP), HelpPosition(OUTPUT)]
 
-Check = Annotated[
-    bool,
-    typer.Option("--check", help="Print a benchmark command for each run, or the reason why there is none."),
-    HelpPosition(OUTPUT, is_advanced=True),
-]
-
 
 @frozen(kw_only=True)
 class ModelOptions:
@@ -165,14 +164,7 @@ class ModelOptions:
         metavar="FILE.json",
         shown="the model's own",
     )
-    retrace: bool = advanced(False, "Trace the model with the installed torch, even if it is built in.")
     trust: bool = advanced(False, "Load a .pt2 file even if loading it can run code.")
-    build_memory: str = advanced(
-        "",
-        "Maximum memory to build a model together with its weights, e.g. 4GB.",
-        metavar="SIZE",
-        shown="half of the free memory",
-    )
 
     def keywords(self) -> SettingsKeywords:
         """Return the settings of these options as keywords."""
@@ -181,9 +173,9 @@ class ModelOptions:
             "inputs": self.inputs or (),
             "arguments": _read_arguments(self.arguments or ()),
             "config": self.config,
-            "retrace": self.retrace,
+            "retrace": habit("retrace"),
             "trust": self.trust,
-            "build_memory_bytes": read_quantity("--build-memory", self.build_memory, "B"),
+            "build_memory_bytes": habit("build-memory"),
         }
 
     def settings(self, **keywords: Any) -> Settings:
@@ -216,23 +208,19 @@ class RunOptions(ModelOptions):
         shown="fused; engine with --deployment or --scenario",
     )
     calibration: str = advanced("auto", CALIBRATION_HELP, metavar="NAME")
-    host: str = advanced(
-        "",
-        HOST_HELP,
-        metavar="HARDWARE",
-        shown="none",
-        complete=complete_hardware,
-    )
-    link: str = advanced("", LINK_HELP, metavar="LINK", shown="the widest that both ends have")
+    site: Site = None
     device_only: bool = advanced(False, DEVICE_ONLY_HELP)
     boundary: str = boundaries(BOARD)
     matmul_precision: str = advanced(DEFAULT, MATMUL_HELP, metavar="|".join(MATMUL_PRECISIONS))
     changes: list[str] | None = advanced(None, SET_HELP, "--set", metavar="NAME=VALUE")
 
     def keywords(self) -> SettingsKeywords:
-        """Return the settings of these options as keywords; UsageError for --host with --device-only."""
-        if self.device_only and self.host:
-            raise UsageError(f"--device-only leaves out the host that --host {self.host} adds: give one of them")
+        """Return the settings of these options as keywords; UsageError for a host with --device-only."""
+        from joulemap.ask.site import read_site
+
+        site = read_site(self.site or ())
+        if self.device_only and site.host and not site.is_standing("host"):
+            raise UsageError(f"--device-only leaves out the host that --site host={site.host} adds: give one of them")
         names: dict[str, Any] = {name: split_names(getattr(self, name)) for name in ASKED}
         if not names["precision"] and not self.can_lack_precision:
             names.pop("precision")
@@ -243,8 +231,8 @@ class RunOptions(ModelOptions):
                 **names,
                 **({"boundary": self.boundary} if self.boundary else {}),
                 "calibration": self.calibration,
-                "host": NO_HOST if self.device_only else self.host,
-                "link": self.link.lower(),
+                "host": NO_HOST if self.device_only else "",
+                "site": site,
                 "matmul_precision": self.matmul_precision,
                 "changes": self.changes,
             },
@@ -271,11 +259,9 @@ class ClassRunOptions(RunOptions):
 class ManyRunOptions(RunOptions):
     """Options for running models in many configurations, without results per operator."""
 
-    ledger: bool = advanced(False, "Store the ledger of each configuration, not only its totals.")
-
     def keywords(self) -> SettingsKeywords:
         """Return the settings of these options as keywords."""
-        return {**super().keywords(), "ledger": self.ledger}
+        return {**super().keywords(), "ledger": habit("ledger")}
 
 
 @frozen(kw_only=True)

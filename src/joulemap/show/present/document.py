@@ -68,6 +68,9 @@ SHORT_TEXT: Final = 24
 WHY, TRUST, NEXT = "Why", "Trust", "Next"
 """Labels of the last lines of a screen."""
 
+HINTS: Final = ("--show notes", "--show details")
+"""Options that show the notes, and the rest of an answer."""
+
 MOST_INSIGHTS: Final = 3
 """Maximum insights shown in a terminal."""
 
@@ -404,7 +407,7 @@ class Document:
             sections.append(Section(NEXT, Steps(self.steps)))
         return tuple(section for section in sections if section.texts)
 
-    def on_screen(self, *, notes: bool, details: bool, hints: tuple[str, str] = ("--notes", "--details")) -> Document:
+    def on_screen(self, *, notes: bool, details: bool, hints: tuple[str, str] = HINTS) -> Document:
         """Return the document for a terminal: main reasons, one step, and `hints` on how to show the rest."""
         kept = [section for section in self.details if section.texts]
         sections = self.sections

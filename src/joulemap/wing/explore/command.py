@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import attrs
 import typer
 
-from joulemap.cli import OUTPUT, Limit, OutputOptions, PlotOptions, complete_models
+from joulemap.cli import OUTPUT, Limit, OutputOptions, complete_models
 from joulemap.cli.command import advanced, command, option
 from joulemap.cli.option.run import MODEL_HELP, CandidateRunOptions
 from joulemap.cli.voice import voice
@@ -35,7 +35,6 @@ def explore(
         metavar="FILE.toml",
         panel=OUTPUT,
     ),
-    plot: PlotOptions,
     design: DesignOptions,
     run: PassRunOptions,
     output: OutputOptions,
@@ -45,7 +44,7 @@ def explore(
     Finds the best designs and those statistically tied with them. Dependent constants follow: peak rates follow units
     and clock, voltage follows clock, wires and static power follow area.
 
-    `--notes` lists the rules for dependent constants. The search needs `pip install 'joulemap[arrow]'`.
+    `--show notes` lists the rules for dependent constants. The search needs `pip install 'joulemap[arrow]'`.
 
     \b
     joulemap explore mobilenet_v2 --like kpu_t256 --vary units=16:256:*2 --precision int8 --lake designs
@@ -66,7 +65,7 @@ def explore(
     answer = output.workspace().explore(models, run.settings(), **given)
     if save_as is not None:
         voice.inform(f"wrote {answer.save(save_as, force=output.force)}")
-    output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer))
+    output.write(output.draw(answer.document(limit=limit, repeated=output.repeat(run)), answer))
 
 
 def _explore_all(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from joulemap.cli import LIMIT_HELP, OUTPUT, Check, Model, PageOptions, UsageOptions
+from joulemap.cli import LIMIT_HELP, OUTPUT, Model, PageOptions
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.run import DeployedRunOptions
@@ -26,11 +26,9 @@ def fleet(
     *,
     demand: DemandOptions,
     limit: int = option(12, LIMIT_HELP, min=1, panel=OUTPUT),
-    check: Check = False,
     hardware: CandidateHardwareOptions,
     serving: ServerOptions,
     run: FleetRunOptions,
-    usage: UsageOptions,
     page: PageOptions,
     output: ServedOutputOptions,
 ) -> None:
@@ -54,9 +52,8 @@ def fleet(
         run.settings(**hardware.keywords()),
         demand=asked,
         serving=serving.read(),
-        usage=usage.read(),
     )
     document = answer.document(limit=limit, repeated=(*serving.repeat(), *output.repeat(run)))
-    page.write(document, answer, output, checked=answer if check else None)
+    page.write(document, answer, output, checked=answer)
     if not answer.is_met:
         raise typer.Exit(ExitCode.UNSUPPORTED)

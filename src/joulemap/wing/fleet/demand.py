@@ -11,12 +11,15 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import attrs
 from attrs import Attribute
 
 from joulemap.system import FileError, UsageError, frozen, read_real, read_text
+
+if TYPE_CHECKING:
+    from joulemap.wing.llm.serve import Targets
 
 Objective = Literal["cost", "energy", "carbon"]
 
@@ -141,6 +144,13 @@ class Demand:
     def round_up(self, devices: int) -> int:
         """Return the number of devices in the fewest whole nodes that contain at least `devices`."""
         return -(-devices // self.node) * self.node
+
+    @property
+    def tails(self) -> Targets:
+        """Targets of a language model's servers."""
+        from joulemap.wing.llm.serve import Targets
+
+        return Targets(first_token_s=self.first_token_s, between_s=self.between_s, latency_s=self.p99_s)
 
     @property
     def is_of_tokens(self) -> bool:

@@ -10,8 +10,7 @@ import attrs
 
 from joulemap.cli import LIMITS, read_as, read_quantity, repeat_options, split_pairs
 from joulemap.cli.command import option
-from joulemap.cli.panel import COST
-from joulemap.system import FileError, UsageError, frozen, read_real, read_text, read_whole
+from joulemap.system import FileError, UsageError, frozen, read_real, read_text
 from joulemap.wing.fleet.demand import Demand, Objective
 
 Number = TypeVar("Number", int, float)
@@ -60,13 +59,6 @@ class DemandOptions:
         panel=LIMITS,
         is_advanced=True,
     )
-    owned: list[str] | None = option(
-        None,
-        "Devices that you own and pay only electricity for, e.g. l4=8,t4=4.",
-        metavar="CHIP=N,...",
-        panel=COST,
-        is_advanced=True,
-    )
     release: bool = option(
         False, "Release rented devices and switch off owned ones when the rate is lower.", is_advanced=True
     )
@@ -88,7 +80,6 @@ class DemandOptions:
             between_s=read_quantity("--between-tokens", self.between_tokens, "s"),
             beside=_read_each("--beside", self.beside, read_real, "vit_b_16=0.2"),
             max_cost_per_month=read_quantity("--max-cost", self.max_cost, "USD"),
-            owned=_read_each("--owned", self.owned, read_whole, "l4=8"),
             releases=self.release,
         )
 

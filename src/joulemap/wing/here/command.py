@@ -11,8 +11,8 @@ import typer
 from joulemap.cli import LIMIT_HELP, OUTPUT, complete_models, complete_precisions, complete_weights
 from joulemap.cli.command import command, option
 from joulemap.cli.output import emit
-from joulemap.domain.settings import DEFAULT_DATABASE
 from joulemap.system import DatabaseError, ExitCode
+from joulemap.system.config import DEFAULT_DATABASE
 from joulemap.wing.here.serve import Asked
 from joulemap.wing.llm.option import ServedOutputOptions
 
@@ -68,7 +68,7 @@ def here(
     ),
     tariff: float = option(
         0.30,
-        "Household electricity price per kWh; other commands assume a commercial one (--electricity).",
+        "Household electricity price per kWh; other commands assume a commercial one (electricity of the site).",
         metavar="USD",
         min=0.0,
     ),

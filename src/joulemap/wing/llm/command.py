@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli import LIMIT_HELP, OUTPUT, Check, PlotOptions, UsageOptions, offer
+from joulemap.cli import LIMIT_HELP, OUTPUT, offer
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import ServedHardwareOptions
 from joulemap.system import ExitCode, UsageError
@@ -24,13 +24,10 @@ def llm(
         ),
     ],
     *,
-    check: Check = False,
     limit: int = option(18, LIMIT_HELP, min=1, panel=OUTPUT),
     hardware: ServedHardwareOptions,
     serving: ServingOptions,
     run: ServedRunOptions,
-    usage: UsageOptions,
-    plot: PlotOptions,
     output: ServedOutputOptions,
 ) -> None:
     """Predict how hardware serves a language model.
@@ -49,7 +46,7 @@ def llm(
     joulemap llm llama-3.1-8b --prefill-on h100_sxm5 --decode-on l4 --rate 1/s --batch 1
     joulemap llm llama-3.1-70b h100_sxm5 --pipeline-devices 4 --devices 1 --batch 1,8 --engine vllm@2024
     joulemap llm llama-3.1-8b h100_sxm5 --batch 1 --speculate 3 --acceptance 0.7 --draft llama-3.2-1b
-    joulemap llm qwen3-30b-a3b h200_sxm mi300x --details
+    joulemap llm qwen3-30b-a3b h200_sxm mi300x --show details
     joulemap llm deepseek-r1 h200_sxm --precision fp8 --devices 8 --expert-devices 8 --batch 64
     """
     settings = run.settings(**hardware.keywords())
@@ -63,10 +60,8 @@ def llm(
     if target is not None:
         if run.batch != BATCHES:
             raise UsageError("--batch: with --users, it follows from the users of a server; leave it out")
-        served = output.workspace().serve_users(
-            model, settings, target=target, serving=serving.read(), usage=usage.read()
-        )
-        output.write(served.document(limit=limit, repeated=output.repeat(run)), served if check else None)
+        served = output.workspace().serve_users(model, settings, target=target, serving=serving.read())
+        output.write(served.document(limit=limit, repeated=output.repeat(run)), served)
         if not served.is_met:
             raise typer.Exit(ExitCode.UNSUPPORTED)
         return
@@ -74,7 +69,6 @@ def llm(
         model,
         settings,
         serving=serving.read(),
-        usage=usage.read(),
     )
-    document = plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer)
-    output.write(document, answer if check else None)
+    document = output.draw(answer.document(limit=limit, repeated=output.repeat(run)), answer)
+    output.write(document, answer)

@@ -7,10 +7,17 @@ from joulemap.wing.llm.ask.served import (
     check_served as check_served,
 )
 from joulemap.wing.llm.capacity.case import OK as OK, Case as Case, refuse as refuse
+from joulemap.wing.llm.capacity.load import run_pools as run_pools
 from joulemap.wing.llm.capacity.model import ServedModel as ServedModel
 from joulemap.wing.llm.capacity.offload import divide_between as divide_between
-from joulemap.wing.llm.capacity.question import SERVING as SERVING, Question as Question, find_served as find_served
+from joulemap.wing.llm.capacity.question import Question as Question, find_served as find_served
 from joulemap.wing.llm.capacity.row import opening_passes as opening_passes, serve as serve
+from joulemap.wing.llm.capacity.search import (
+    Server as Server,
+    Targets as Targets,
+    keep_better as keep_better,
+    size_pools as size_pools,
+)
 from joulemap.wing.llm.decoder.decoder_pass import VERIFIED as VERIFIED, DecoderPass as DecoderPass
 from joulemap.wing.llm.decoder.layer import describe_step as describe_step
 from joulemap.wing.llm.decoder.pass_name import (
@@ -34,7 +41,7 @@ from joulemap.wing.llm.row import (
     check_measured as check_measured,
     read_serving_rows as read_serving_rows,
 )
-from joulemap.wing.llm.serving.load import Limits as Limits, Load as Load, Served as Served, Spread as Spread
+from joulemap.wing.llm.serving.load import Served as Served
 from joulemap.wing.llm.serving.memory import (
     Room as Room,
     find_memory_share as find_memory_share,
@@ -42,18 +49,9 @@ from joulemap.wing.llm.serving.memory import (
 )
 from joulemap.wing.llm.serving.offload import Way as Way
 from joulemap.wing.llm.serving.predict import find_deployment as find_deployment
-from joulemap.wing.llm.serving.serve import (
-    SaturatedRates as SaturatedRates,
-    Throughput as Throughput,
-    Work as Work,
-    find_saturated_rates as find_saturated_rates,
-    open_deployment as open_deployment,
-    simulate as simulate,
-    simulate_pools as simulate_pools,
-)
-from joulemap.wing.llm.serving.surface import Passes as Passes, Table as Table
-from joulemap.wing.llm.serving.warm_up import Pool as Pool
-from joulemap.wing.llm.setting import Serving as Serving
+from joulemap.wing.llm.serving.serve import Throughput as Throughput, Work as Work
+from joulemap.wing.llm.serving.surface import Passes as Passes
+from joulemap.wing.llm.setting import SERVING as SERVING, Serving as Serving
 from joulemap.wing.llm.show.serving import describe_served as describe_served
 from joulemap.wing.llm.source import open_boxes as open_boxes, read_decoder as read_decoder
 from joulemap.wing.llm.stack import find_engine as find_engine, find_stack as find_stack, stack_names as stack_names

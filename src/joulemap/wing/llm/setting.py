@@ -191,6 +191,9 @@ class Serving:
         )
 
 
+SERVING: Final = Serving()
+"""Default request: prompts of 2,048 tokens and answers of 256, on the fewest devices that can store the model."""
+
 ENERGIES: Final = DATA / "model" / "tier.toml"
 """File with the constants of each kind of tier, such as its energy per byte."""
 

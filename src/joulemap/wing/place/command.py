@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import attrs
 import typer
 
-from joulemap.cli import GIVEN, Check, Limit, Model, OutputOptions, PageOptions, RunOptions, precisions, repeat_options
+from joulemap.cli import GIVEN, Limit, Model, OutputOptions, PageOptions, RunOptions, precisions, repeat_options
 from joulemap.cli.command import command, option
 from joulemap.cli.option.run import RUNTIME_HELP
 from joulemap.cli.panel import HARDWARE
@@ -64,7 +64,6 @@ def place(
     ),
     goal: Goal = option("latency", "Metric to optimize."),
     limit: Limit = 12,
-    check: Check = False,
     run: PlacedRunOptions,
     page: PageOptions,
     output: OutputOptions,
@@ -84,4 +83,4 @@ def place(
         model, box, settings=run.settings(), on=tuple(on or ()), links=tuple(links or ()), goal=goal
     )
     document = answer.document(limit=limit, repeated=output.repeat(run))
-    page.write(document, answer, output, checked=answer if check else None)
+    page.write(document, answer, output, checked=answer)

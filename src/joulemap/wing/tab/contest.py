@@ -14,15 +14,14 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from joulemap.ask import Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
+from joulemap.ask import Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term, choose, find_decision
 from joulemap.ask.cause import share_energies
-from joulemap.ask.decision import decide
 from joulemap.bundle import load_chips, open_zoo
 from joulemap.catalog import ZOO, load_models
 from joulemap.construct import ModelRequest
 from joulemap.construct.source import resolve_model
-from joulemap.domain import LEAST_ASSUMED, METRIC, MOSTLY_STATIC, TIE_RATIO, MetricName, find_model_name
-from joulemap.physics import TOLD_APART, PointColumns
+from joulemap.domain import LEAST_ASSUMED, METRIC, MOSTLY_STATIC, MetricName, find_model_name
+from joulemap.physics import PointColumns
 from joulemap.physics.interval.covariance import ErrorColumns, split_errors
 from joulemap.physics.interval.half_width import HalfWidths
 from joulemap.physics.interval.probability import Powers
@@ -53,9 +52,8 @@ class Contest:
 
     @property
     def among(self) -> tuple[int, ...]:
-        """Rows that can be chosen: those of available chips if these are several, otherwise all."""
-        had = tuple(row for row, run in self.runs.items() if run.is_available)
-        return had if len(had) > 1 else tuple(self.runs)
+        """Rows that can be chosen: those of available chips if there are any, otherwise all."""
+        return tuple(row for row, run in self.runs.items() if run.is_available) or tuple(self.runs)
 
     def find_value(self, row: int, metric: MetricName) -> Quantity:
         """Return the value of a chip with its interval."""
@@ -86,28 +84,14 @@ class Contest:
     def choose(self, metric: MetricName, rows: Sequence[int]) -> Choice:
         """Return the best row by a metric, the next one, and rows that are tied with the best."""
         best, *others = self.rank(metric, rows)
-        values = {one.place: self.find_value(one.place, metric).value for one in (best, *others)}
-        tied = [one for one in others if one.is_likely_best]
-        tied.sort(key=lambda one: (-(one.probability_ahead or 0.0), self.chips[one.place]))
-        equal = tuple(row for row, value in values.items() if value == values[best.place])
-        behind = others[0].probability_ahead if others else None
-        return Choice(
-            runs=tuple(values),
-            metric=metric,
-            value=self.find_value(best.place, metric),
-            ratio=values[others[0].place] / values[best.place] if others else None,
-            probability=best.probability_best,
-            ahead=None if behind is None else 1.0 - behind,
-            further={
-                one.place: (
-                    values[one.place] / values[best.place],
-                    None if one.probability_ahead is None else 1.0 - one.probability_ahead,
-                )
-                for one in others
-            },
-            tied=tuple(one.place for one in tied),
-            equal=equal if len(equal) > 1 else (),
-        )
+        behind = {one.place: one.probability_ahead for one in others}
+
+        def beats(_: int, other: int) -> float | None:
+            better = behind[other]
+            return None if better is None else 1.0 - better
+
+        values = {one.place: self.find_value(one.place, metric) for one in (best, *others)}
+        return choose(metric, values, beats, chance=best.probability_best)
 
     def find_front(self) -> dict[int, float]:
         """Return row -> probability that no other chip is better in both energy and latency."""
@@ -220,7 +204,8 @@ def find_facts(contest: Contest) -> Facts:
         Entry(runs=(row,), values={metric: contest.find_value(row, metric) for metric in POWERS})
         for row in order_rows(contest, every)
     ]
-    terms = list_terms(contest, *decide(choices).runs) if choices else []
+    decision = find_decision(Facts(asked=tuple(POWERS), runs=contest.runs, facts=tuple(choices)))
+    terms = list_terms(contest, *decision.runs) if decision is not None else []
     caveats = list(_find_caveats(contest, choices))
     refusals = [
         Refusal(runs=(row,), reason=str(reason), hardware=(contest.chips[row],))
@@ -271,8 +256,7 @@ def find_difference(contest: Contest) -> Facts:
     """Return the facts of the difference of the second chip and the first: terms sum to it exactly."""
     first, second = 0, 1
     choice = contest.choose("energy", (first, second))
-    is_close = (choice.ratio or 1.0) >= TIE_RATIO and (choice.probability or 0.0) < TOLD_APART
-    choice = attrs.evolve(choice, ahead=None, tied=choice.runs[1:] if is_close else ())
+    choice = attrs.evolve(choice, ahead=None)
     terms = list_terms(contest, first, second)
     entries = [Entry(runs=(row,), values={"energy": contest.find_value(row, "energy")}) for row in (first, second)]
     caveats = _find_caveats(contest, [choice])

@@ -11,7 +11,6 @@ from joulemap.cli import (
     OutputOptions,
     PageOptions,
     RunOptions,
-    UsageOptions,
     offer,
     precisions,
     read_as,
@@ -104,7 +103,6 @@ def train(
     hardware: TrainedHardwareOptions,
     training: TrainingOptions,
     run: TrainedRunOptions,
-    usage: UsageOptions,
     page: PageOptions,
     output: OutputOptions,
 ) -> None:
@@ -124,7 +122,6 @@ def train(
         model,
         run.settings(**hardware.keywords()),
         training=training.read(),
-        usage=usage.read(),
     )
     document = answer.document(limit=limit, repeated=output.repeat(run))
     page.write(document, answer, output)

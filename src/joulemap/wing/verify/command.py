@@ -114,7 +114,7 @@ def verify(
     \b
     joulemap verify vllm.json
     joulemap verify trtexec.log --hardware rtx_3090
-    joulemap verify llama_bench.json --hardware RTX-4090 --details
+    joulemap verify llama_bench.json --hardware RTX-4090 --show details
     joulemap verify zeus.csv --hardware H200 --precision fp16 --batch 32 --runtime graph --passes 300 --keep
     """
     answer = output.workspace().verify(

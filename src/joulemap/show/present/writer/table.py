@@ -201,7 +201,7 @@ def _describe_folded(block: Grid, kept: Collection[int], width: int | None, mark
         return f"\n({mark})" if mark else ""
     count = f"{len(folded)} column{'' if len(folded) == 1 else 's'}"
     between = "; " if any("," in name for name in folded) else ", "
-    end = f"--wide shows all{f'; {mark}' if mark else ''}"
+    end = f"--show wide shows all{f'; {mark}' if mark else ''}"
     note = f"({count} folded: {between.join(folded)}; {end})"
     while width is not None and len(note) > width and len(folded) > 1:
         folded.pop()

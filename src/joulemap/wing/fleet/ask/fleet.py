@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 import attrs
 
@@ -22,23 +22,23 @@ from joulemap.ask import (
     Scope,
     Subject,
     check_runs,
+    choose,
     represent,
     weigh_findings,
 )
 from joulemap.catalog import load_models
-from joulemap.domain import DEPLOYED, TIE_RATIO, USAGE, Settings, Table, Usage, find_model_name, make_table
+from joulemap.domain import DEPLOYED, TIE_RATIO, Settings, Table, find_model_name, make_table
 from joulemap.generated.cost import AssumedNumber
-from joulemap.physics import TOLD_APART
 from joulemap.plan import Source
 from joulemap.plan.price import find_chip
 from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.wing.fleet.capacity.mixture import SAVED, mix
 from joulemap.wing.fleet.capacity.rank import OBJECTIVES, Terms, list_queues
 from joulemap.wing.fleet.capacity.row import LATE, OK, WATCHED, FleetRow, first_of_each
-from joulemap.wing.fleet.capacity.sized import SizedFleets, size_deployments, size_devices
+from joulemap.wing.fleet.capacity.sized import SizedFleets, size_devices
 from joulemap.wing.fleet.demand import Demand, Level
 from joulemap.wing.fleet.generated.row import FleetWinner, LevelRow, MixedRow, PairRow, QueueRow
-from joulemap.wing.llm.serve import SERVING, ServedRun, Serving, check_served
+from joulemap.wing.llm.serve import SERVING, Serving
 
 LEAST_ENERGY: Final = "least_energy"
 """Metric of the choice of the fleet with the least energy, if the objective chooses another one."""
@@ -70,6 +70,8 @@ VALUES: Final[Mapping[str, tuple[str, str]]] = {
 @frozen(kw_only=True)
 class FleetAnswer(RunAnswer):
     """Fleets for a demand, best first by the objective; refused fleets come last."""
+
+    is_billed: ClassVar[bool] = True
 
     about = ("demand", "shares", "levels", "pay", "engine")
 
@@ -117,6 +119,8 @@ class FleetAnswer(RunAnswer):
         """
         best = [row for row in first_of_each(self.ok) if row.batch is not None]
         if self.serving is not None:
+            from joulemap.wing.llm.serve import ServedRun, check_served
+
             served = (
                 ServedRun(row.label, row.hardware, row.precision, row.batch, row.server_device_count, rate)
                 for row in best
@@ -168,7 +172,6 @@ def fleet(
     *,
     demand: Demand,
     serving: Serving = SERVING,
-    usage: Usage = USAGE,
 ) -> FleetAnswer:
     """Return how many of each chip serve a demand, with the best fleet by the objective first.
 
@@ -177,10 +180,11 @@ def fleet(
     tokens is served as `llm` serves it. Raise the errors of `compare`; UsageError for an invalid demand;
     UnsupportedError, with the nearest hardware, if no fleet meets the target.
     """
-    demand = _resolve(demand)
-    usage.check_ranked(demand.objective)
+    demand = _resolve(demand, settings)
     if demand.is_of_tokens:
-        fleets = size_deployments(source, model, settings, demand, serving, usage)
+        from joulemap.wing.fleet.capacity.served import size_deployments
+
+        fleets = size_deployments(source, model, settings, demand, serving)
     elif demand.p99_s is None:
         raise UsageError("name a latency target: --p99 15ms; for a language model --first-token and --between-tokens")
     elif serving != SERVING:
@@ -189,13 +193,13 @@ def fleet(
             "--between-tokens, not to --p99: leave them out"
         )
     else:
-        fleets = size_devices(source, model, settings, demand, usage)
+        fleets = size_devices(source, model, settings, demand)
     return _rank(fleets, demand)
 
 
-def _resolve(demand: Demand) -> Demand:
+def _resolve(demand: Demand, settings: Settings) -> Demand:
     """Return the demand with ids of owned chips and the catalogue's names of models; UsageError for an invalid file."""
-    owned = {find_chip(name): count for name, count in demand.owned.items()}
+    owned = {find_chip(name): count for name, count in (demand.owned or settings.site.owned).items()}
     beside = {find_model_name(name, load_models()): share for name, share in demand.beside.items()}
     demand = attrs.evolve(demand, owned=owned, beside=beside)
     demand.check()
@@ -299,16 +303,11 @@ def _choose(
         key, saved = pair
         row = joined[key]
         chance = row.probability_best
-        is_tied = chance is not None and chance < TOLD_APART and alone is not None
-        both = Choice(
-            runs=(key, *(alone.runs[:1] if alone is not None else ())),
-            metric=demand.objective,
-            value=Quantity(getattr(row, column) or 0.0, unit),
-            ratio=1.0 / (1.0 - saved) if alone is not None else None,
-            probability=chance,
-            tied=alone.runs[:1] if is_tied and alone is not None else (),
-        )
-        ordered = [alone, both] if is_tied else [both, alone]
+        values = {key: Quantity(getattr(row, column) or 0.0, unit)}
+        if alone is not None:
+            values[alone.run] = Quantity(values[key].value / (1.0 - saved), unit)
+        both = choose(demand.objective, values, lambda *_: chance, chance=chance)
+        ordered = [alone, both] if both.tied else [both, alone]
         yield from (one for one in ordered if one is not None)
     elif alone is not None:
         yield alone
@@ -319,17 +318,11 @@ def _choose(
 def _choose_alone(kept: Mapping[int, FleetRow], winner: FleetWinner, unit: str) -> Choice:
     """Return the best fleet of one kind, and the next hardware."""
     keys = {row.label: key for key, row in reversed([*kept.items()])}
-    ratio, chance = winner.regret_ratio, winner.probability_best
-    rival = keys.get(winner.runner_up)
-    is_tied = rival is not None and (ratio or 1.0) > TIE_RATIO and chance is not None and chance < TOLD_APART
-    return Choice(
-        runs=(keys[winner.label], *([rival] if rival is not None else [])),
-        metric=winner.objective,
-        value=Quantity(winner.value, unit),
-        ratio=ratio if rival is not None else None,
-        probability=chance,
-        tied=(rival,) if is_tied and rival is not None else (),
-    )
+    values = {keys[winner.label]: Quantity(winner.value, unit)}
+    if winner.runner_up in keys:
+        values[keys[winner.runner_up]] = Quantity(winner.value * (winner.regret_ratio or 1.0), unit)
+    chance = winner.probability_best
+    return choose(winner.objective, values, lambda *_: chance, chance=chance)
 
 
 def _choose_others(

@@ -18,13 +18,13 @@ from joulemap.system import frozen
 from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS
 from joulemap.wing.fleet.capacity.mixture import MixturePart, add_up
 from joulemap.wing.fleet.capacity.row import DeviceLoad, FleetRow, Sizing
-from joulemap.wing.fleet.capacity.served import Server, find_worst_ratio
 from joulemap.wing.fleet.generated.row import PairRow
+from joulemap.wing.llm.serve import run_pools, size_pools
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.capacity.rank import Terms
     from joulemap.wing.fleet.demand import Demand, Level
-    from joulemap.wing.llm.serve import Question, Served, Throughput, Work
+    from joulemap.wing.llm.serve import Question, Server, Throughput, Work
 
 TRIED: Final = 12
 """Maximum pairs that are simulated; pairs with the lowest bounds come first."""
@@ -34,12 +34,6 @@ MOST_REPORTED: Final = 3
 
 CELL: Final = 6
 """Maximum servers of a pool that are simulated together; a larger pool is simulated as several equal cells."""
-
-ROUNDS: Final = 16
-"""Maximum combinations of server counts that are tried for a pair."""
-
-GOOD: Final = 2.0
-"""Ratio of a p99 to its target above which the number of servers grows by half per step, instead of by one."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -124,19 +118,20 @@ def pair_servers(
 def _place(question: Question, kinds: tuple[_Kind, _Kind], terms: Terms, best: FleetRow | None) -> PairRow | None:
     """Return the fewest servers of two kinds that meet the targets, as a row with its costs; None if no number does."""
     (first, second), demand = kinds, terms.demand
-    handover = first.server.case.hand_over(second.server.case, question.serving.mean_prompt)
     assert first.prompts is not None
     assert second.answers is not None
-    rates = (first.prompts.per_s, second.answers.per_s)
-    cells = math.ceil(demand.peak_per_s / min(rates) / CELL)
-    sized = _size(kinds, rates, demand.peak_per_s / cells, handover.seconds, demand)
-    if sized is None:
+    cells = math.ceil(demand.peak_per_s / min(first.prompts.per_s, second.answers.per_s) / CELL)
+    servers = first.server, second.server
+    load = question.serving.form_load(demand.peak_per_s / cells)
+    pools = size_pools(servers, load, demand.peak_per_s / cells)
+    if pools is None:
         return None
-    counts, served, works = sized
+    counts, served, works, handover = pools.counts, pools.served, pools.works, pools.handover
     loads: tuple[list[DeviceLoad], list[DeviceLoad]] = ([], [])
     for index, level in enumerate(demand.levels):
         if index and level.rate_per_s:
-            _, works = _step(kinds, counts, level.rate_per_s / cells, handover.seconds)
+            part = attrs.evolve(load, rate_per_s=level.rate_per_s / cells)
+            _, works, _, _ = run_pools(part, (servers[0].case, servers[1].case), counts)
         for kind, count, work, some in zip(kinds, counts, works, loads, strict=True):
             some.append(_form_load(level, kind, count * cells, work, cells, demand))
     loads[1][:] = [attrs.evolve(one, batch_w=one.batch_w + handover.joules * one.level.rate_per_s) for one in loads[1]]
@@ -159,7 +154,7 @@ def _place(question: Question, kinds: tuple[_Kind, _Kind], terms: Terms, best: F
         answer_device_count=parts[1].device_count,
         first_token_p99_s=served.first_token.p99,
         between_p99_s=served.token_time.p99,
-        promise_fraction=find_worst_ratio(served, demand),
+        promise_fraction=first.server.targets.miss(served),
         handover_s=handover.seconds,
         regret_ratio=None,
         **figures,
@@ -175,42 +170,3 @@ def _form_load(level: Level, kind: _Kind, servers: int, work: Work, cells: int, 
     return DeviceLoad(
         level=level, devices=devices, busy_devices=(1.0 - work.idle_fraction) * working, batch_w=work.power_w * cells
     )
-
-
-def _size(
-    kinds: tuple[_Kind, _Kind], rates: tuple[float, float], rate: float, handover_s: float, demand: Demand
-) -> tuple[tuple[int, int], Served, tuple[Work, Work]] | None:
-    """Return the servers of each kind, their service, and the work of each pool, if the targets are met.
-
-    Servers are added to the pool that misses its target. The result is None after `ROUNDS` combinations that miss.
-    """
-    counts = [max(1, math.ceil(rate / each)) for each in rates]
-    for _ in range(ROUNDS):
-        served, works = _step(kinds, (counts[0], counts[1]), rate, handover_s)
-        if find_worst_ratio(served, demand) <= 1.0:
-            return (counts[0], counts[1]), served, works
-        shares = [
-            0.0 if promise is None else spread.p99 / promise
-            for spread, promise in ((served.first_token, demand.first_token_s), (served.token_time, demand.between_s))
-        ]
-        if served.is_growing or max(shares) <= 1.0:
-            used = [rate / each / count for each, count in zip(rates, counts, strict=True)]
-            shares = [max(share, use) if use == max(used) else share for share, use in zip(shares, used, strict=True)]
-        for index, share in enumerate(shares):
-            if share > 1.0 or share == max(shares):
-                counts[index] += 1 if share < GOOD else max(1, counts[index] // 2)
-    return None
-
-
-def _step(
-    kinds: tuple[_Kind, _Kind], counts: tuple[int, int], rate: float, handover_s: float
-) -> tuple[Served, tuple[Work, Work]]:
-    """Return the service of two pools with these numbers of servers at a rate, and the work of each pool."""
-    from joulemap.wing.llm.serve import Pool, simulate_pools
-
-    first, second = (
-        Pool(surface=kind.server.table, limits=kind.server.limits, count=count)
-        for kind, count in zip(kinds, counts, strict=True)
-    )
-    load = attrs.evolve(kinds[0].server.requests, rate_per_s=rate)
-    return simulate_pools((first, second), load, handover_s=handover_s)

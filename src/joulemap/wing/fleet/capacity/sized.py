@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from typing import Final
 
 import attrs
@@ -11,18 +10,17 @@ import attrs
 from joulemap.ask import Finding, Refusal, Scope, list_findings, read_usage
 from joulemap.ask.scope import opening_scope
 from joulemap.catalog import load_models
-from joulemap.domain import DEFAULT_MODE, DEPLOYED, Settings, Table, Usage, find_model_name
+from joulemap.domain import DEFAULT_MODE, Settings, Table, find_model_name
 from joulemap.generated.cost import AssumedNumber
 from joulemap.plan import Selection, Source, plan_selected, select_hardware
 from joulemap.plan.workload import choose_batches
 from joulemap.store import fetch
 from joulemap.system import UsageError, frozen
-from joulemap.wing.fleet.capacity.pair import pair_servers
 from joulemap.wing.fleet.capacity.rank import Terms
 from joulemap.wing.fleet.capacity.row import FleetRow, Sizing
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.fleet.generated.row import PairRow, Station
-from joulemap.wing.llm.serve import OTHER_INTERVALS, ServedModel, Serving, list_decoders, opening_passes, refuse
+from joulemap.wing.llm.serve import Serving, list_decoders
 
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
 """Default batch sizes; batches of other sizes get interpolated times."""
@@ -51,7 +49,7 @@ class SizedFleets:
     serving: Serving | None = None
 
 
-def size_devices(source: Source, model: str, settings: Settings, demand: Demand, usage: Usage) -> SizedFleets:
+def size_devices(source: Source, model: str, settings: Settings, demand: Demand) -> SizedFleets:
     """Return how many devices of each chip, which serve requests in batches, meet the target."""
     from joulemap.wing.fleet.capacity.station import size_stations
 
@@ -59,7 +57,7 @@ def size_devices(source: Source, model: str, settings: Settings, demand: Demand,
     settings = attrs.evolve(settings, batch=choose_batches(tuple(shares), settings, BATCHES))
     plan = plan_selected(tuple(shares), settings, _fill_boxes(select_hardware(settings, "catalogue")))
     with opening_scope(source, plan, needs_catalogue=True, has_ledger=False) as scope:
-        stored = _read(scope, settings, usage, metric=demand.deciding)
+        stored = read_stored(scope, settings, metric=demand.deciding)
     scope.check_evaluated()
     return SizedFleets(
         scope=scope, stored=stored, shares=shares, sized=size_stations(stored.stations.rows, shares, demand)
@@ -89,78 +87,19 @@ def _fill_boxes(selection: Selection) -> Selection:
     return attrs.evolve(selection, pairs=tuple(dict.fromkeys(pairs)))
 
 
-def _read(
+def read_stored(
     scope: Scope,
     settings: Settings,
-    usage: Usage,
     *,
     metric: str,
     engine: str = "",
     but: Collection[str] = (),
 ) -> StoredRuns:
     """Return what fleets need of stored runs; `but` are rules that do not apply."""
-    used, pay = read_usage(usage, settings)
+    used, pay = read_usage(settings)
     rest = {name: value for name, value in used.items() if name != "utilization"}
     return StoredRuns(
         findings=list_findings(scope, metric=metric, but=but),
         stations=fetch(scope.connection, Station, run_ids=list(scope.run_ids), **rest, **pay, engine=engine),
         assumptions=fetch(scope.connection, AssumedNumber, **used),
-    )
-
-
-def size_deployments(
-    source: Source,
-    model: str,
-    settings: Settings,
-    demand: Demand,
-    serving: Serving,
-    usage: Usage,
-) -> SizedFleets:
-    """Return how many servers of each chip meet the targets of a language model."""
-    from joulemap.wing.fleet.capacity.division import open_servers
-    from joulemap.wing.fleet.capacity.served import size_servers
-
-    if demand.beside:
-        raise UsageError("a fleet serves a language model alone: --beside is for other kinds of models")
-    published = settings.precision == DEPLOYED.precision
-    settings = attrs.evolve(settings, batch=(1,), precision=() if published else settings.precision)
-    choices = ServedModel(name=model, settings=settings, serving=serving).list_choices(source)
-    question, whole, every = choices[0]
-    report = source.progress or (lambda _done, _total: None)
-    source.talk("simulating servers (1 of 3) …")
-    opened = open_servers(choices, demand, report)
-    if not opened:
-        raise refuse(every)
-    source.talk("evaluating the chosen servers (2 of 3) …")
-    groups = [(one.case.question, one.plan, [one.case]) for one in opened]
-    with opening_passes(source, groups) as (connection, (_, decode)):
-        scope, engine = Scope.of_plan(whole, connection, decode), question.stack.name
-        stored = _read(scope, settings, usage, metric=demand.deciding, engine=engine, but=OTHER_INTERVALS)
-        scope.read()
-    served = {one.case.hardware for one in opened}
-    lost = {case.hardware: case.refusal for case in every if case.hardware not in served}
-    if settings.hardware:
-        unstored = (
-            Refusal(runs=(-number,), reason=reason, hardware=(chip,))
-            for number, (chip, reason) in enumerate(lost.items(), 1)
-        )
-        scope = attrs.evolve(scope, unstored=tuple(unstored))
-    stations = {row.run_id: row for row in stored.stations}
-    source.talk("counting devices (3 of 3) …")
-    servers = [(one.server, one.case, stations[run_id]) for one, run_id in zip(opened, decode, strict=True)]
-    sized = size_servers(servers, report)
-    if len(choices) > 1:
-        stored_so = whole if question.is_published else None
-        narrow = [None if one.plan is stored_so else one.case.quality for one in opened]
-        rows = (attrs.evolve(one.row, quality=loss) for one, loss in zip(sized, narrow, strict=True))
-        sized = [attrs.evolve(one, row=row) for one, row in zip(sized, rows, strict=True)]
-    both = [(one.server, row) for one, row in zip(opened, sized, strict=True) if not isinstance(one.server, str)]
-    return SizedFleets(
-        scope=scope,
-        stored=stored,
-        shares={question.decoder.name: 1.0},
-        sized=sized,
-        pair=partial(pair_servers, question, both),
-        engine=f"{question.stack.label} {question.stack.date}",
-        serving=serving,
     )

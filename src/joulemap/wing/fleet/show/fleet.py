@@ -37,7 +37,6 @@ from joulemap.wing.fleet.capacity.rank import OBJECTIVES
 from joulemap.wing.fleet.capacity.row import LATE, LIKELY as LIKELY_ENOUGH, NEAR, OK, WATCHED, FleetRow, first_of_each
 from joulemap.wing.fleet.demand import MOST_CARRIED, Objective
 from joulemap.wing.fleet.generated.row import LevelRow, QueueRow
-from joulemap.wing.llm.serve import describe_served
 
 OWNED: Final = (Column(name="hardware", type="VARCHAR", meaning="chip of the fleet"),)
 """Columns that the rows of some figures have in addition to their own."""
@@ -91,10 +90,10 @@ EQUAL_DIVISION: Final = Template("servers of {devices:n device} do equally well"
 OWNED_ELSEWHERE: Final = Template("{names:and} (owned, but not among the compared hardware)")
 UNPRICED: Final = Template("{names:few} from the ranking by cost, without a known {price}{other}")
 PRICES: Final[Mapping[str, str]] = {"rented": "rent", "bought": "purchase price", "both": "price"}
-PAY_BOTH: Final = " (--pay both takes rent or purchase price)"
+PAY_BOTH: Final = " (--site pay=both takes rent or purchase price)"
 PRICED: Final = Template("{name} at {price}")
-OTHER_SELLER: Final = Template("{names:few} with prices of another kind of seller (--seller)")
-TOO_SLOW: Final = Template("{names:few}, too slow with any number of devices (--details)")
+OTHER_SELLER: Final = Template("{names:few} with prices of another kind of seller (--site seller)")
+TOO_SLOW: Final = Template("{names:few}, too slow with any number of devices (--show details)")
 OVER: Final = Template("{label} ({reason})[; {more:n other fleet} over a limit]")
 
 NOTES: Final = (
@@ -109,7 +108,7 @@ NOTES: Final = (
     "cost: rent for a month of 730 hours, or the purchase price spread over the lifetime plus electricity and hosts; "
     "owned devices cost only electricity",
     "capacity: the highest rate that the fleet serves within the target, relative to the demanded rate; utilization: "
-    "its inverse; time busy (--details): share of time with a batch running, however small the batch",
+    "its inverse; time busy (--show details): share of time with a batch running, however small the batch",
 )
 
 VERBS: Final[Mapping[str, str]] = {"rented": "Rent", "bought": "Buy"}
@@ -180,7 +179,7 @@ def describe_answer(facts: Facts) -> str:
         return TOGETHER(chance=chance, saved=saved, way=WAYS[PHASES in fleet], **given)
     is_alone = len(first.runs) < 2 or first.ratio is None
     rival = "" if is_alone else name_run(facts.runs[first.runs[1]])
-    is_tied = not is_alone and (bool(first.tied) or (first.ratio or 0.0) <= TIE_RATIO)
+    is_tied = len(first.close) > 1
     if unsure := _describe_unsure(facts, first, given, rival if is_tied else None):
         return unsure
     if is_tied:
@@ -288,6 +287,11 @@ def _show(value: Quantity) -> str:
 
 def title_fleets(answer: FleetAnswer) -> Title:
     """Return the models, the demand and its targets as a title."""
+    served = ""
+    if answer.serving is not None:
+        from joulemap.wing.llm.serve import describe_served
+
+        served = describe_served(answer.serving)
     models = [
         name if len(answer.shares) == 1 else MODEL(name=name, share=share) for name, share in answer.shares.items()
     ]
@@ -302,7 +306,7 @@ def title_fleets(answer: FleetAnswer) -> Title:
             "precisions": answer.scope.labels,
             "runtimes": () if answer.engine else answer.scope.runtimes,
             "engine": answer.engine,
-            "served": "" if answer.serving is None else describe_served(answer.serving),
+            "served": served,
         },
     )
     return Title(form=TITLE, values={"models": models}, about=about)

@@ -20,10 +20,11 @@ from joulemap.ask import (
     Quantity,
     Refusal,
     Subject,
+    choose,
     weigh_findings,
 )
-from joulemap.domain import SETTINGS, TIE_RATIO, Settings, Table, make_table, take
-from joulemap.physics import TOLD_APART, probability_better
+from joulemap.domain import SETTINGS, Settings, Table, make_table, take
+from joulemap.physics import probability_better
 from joulemap.plan import Source
 from joulemap.system import UsageError, frozen
 from joulemap.wing.here.check import EXPERTS, list_run_checks, list_served_checks
@@ -314,19 +315,8 @@ def _choose_served(model: str, served: Sequence[ServedHere]) -> Iterator[Choice]
 
 def _choose_run(runs: Sequence[RunHere]) -> Iterator[Choice]:
     """Yield the chip with the lowest latency; errors of two chips count as independent."""
-    timed = {key: row for key, row in enumerate(runs, 1) if row.latency_s}
-    ranked = sorted(timed, key=lambda key: timed[key].latency_s or 0.0)
-    if not ranked:
-        return
-    first = timed[ranked[0]]
-    value = Quantity(first.latency_s or 0.0, "s", first.latency_half_width)
-    if len(ranked) == 1:
-        yield Choice(runs=(ranked[0],), metric="latency", value=value)
-        return
-    second = timed[ranked[1]]
-    ratio = (second.latency_s or 0.0) / (first.latency_s or 1.0)
-    width = math.hypot(first.latency_half_width or 0.0, second.latency_half_width or 0.0)
-    chance = probability_better(ratio, width) if width else None
-    is_tied = ratio <= TIE_RATIO or (chance is not None and chance < TOLD_APART)
-    tied = (ranked[1],) if is_tied else ()
-    yield Choice(runs=tuple(ranked), metric="latency", value=value, ratio=ratio, probability=chance, tied=tied)
+    timed = {
+        key: Quantity(row.latency_s, "s", row.latency_half_width) for key, row in enumerate(runs, 1) if row.latency_s
+    }
+    if timed:
+        yield choose("latency", timed)

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from joulemap.ask import UNKNOWN, Choice, Facts, Finding, Quantity, Scope, Share, Value, find_caveats
-from joulemap.physics import probability_better
+import attrs
+
+from joulemap.ask import (
+    UNKNOWN,
+    Choice,
+    Facts,
+    Finding,
+    Quantity,
+    Scope,
+    Share,
+    Value,
+    choose,
+    find_caveats,
+)
 from joulemap.wing.llm.ask.served import (
     COST,
     DECODE_ENERGY,
@@ -110,7 +121,6 @@ def _choose(winners: Iterable[ServedWinner], served: Mapping[int, ServedRow]) ->
     """
     leaders: set[str] = set()
     known = {row.goal: row for row in winners}
-    keys = {(row.label, row.batch): key for key, row in served.items()}
     for goal, metric in GOALS.items():
         if (winner := known.get(goal)) is None:
             continue
@@ -122,25 +132,12 @@ def _choose(winners: Iterable[ServedWinner], served: Mapping[int, ServedRow]) ->
         leaders = leaders or {winner.label, winner.runner_up or winner.label}
         if not leaders <= best.keys():
             continue
-        first = keys[winner.label, winner.batch]
-        rival = [best[winner.runner_up][1]] if winner.runner_up in best else []
-        ranked = [key for _, key in sorted(best.values()) if key not in (first, *rival)]
-        widths = {key: getattr(served[key], WIDTHS[metric]) or 0.0 for _, key in best.values()}
-        own = getattr(served[first], WIDTHS[metric]) or 0.0
-        further: dict[int, tuple[float | None, float | None]] = {}
-        for value, key in best.values():
-            width, ratio = math.hypot(own, widths[key]), value / winner.value
-            further[key] = ratio, probability_better(ratio, width) if width else None
-        yield Choice(
-            runs=(first, *rival, *(ranked if rival else [])),
-            metric=metric,
-            value=Quantity(winner.value, unit, getattr(served[first], WIDTHS[metric])),
-            ratio=winner.advantage_ratio,
-            probability=winner.probability_best,
-            ahead=winner.probability_ahead,
-            further=further,
-            tied=tuple(best[one][1] for one in winner.rivals if one in best),
-        )
+        half = WIDTHS[metric]
+        values = {key: Quantity(value, unit, getattr(served[key], half)) for value, key in sorted(best.values())}
+        rival = best[winner.runner_up][1] if winner.runner_up in best else None
+        choice = choose(metric, values, chance=winner.probability_best)
+        choice = attrs.evolve(choice, ahead=winner.probability_ahead if rival in choice.runs[1:2] else choice.ahead)
+        yield attrs.evolve(choice, tied=tuple(best[one][1] for one in winner.rivals if one in best))
 
 
 def _list_bounds(served: Mapping[int, ServedRow]) -> Iterator[Share]:

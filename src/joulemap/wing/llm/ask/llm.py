@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import attrs
 
 from joulemap.ask import Checks, Facts, RunAnswer, Scope, drop_idle_hours, read_usage
 from joulemap.ask.answer import fetch_tables
 from joulemap.ask.candidate import HOURS, find_busy_hours
-from joulemap.domain import SERVED, USAGE, Settings, Table, Usage, make_table, name_configured
+from joulemap.domain import SERVED, Settings, Table, make_table, name_configured
 from joulemap.generated.cost import AssumedNumber
 from joulemap.plan import Plan, Source, is_choice
 from joulemap.system import UnsupportedError, UsageError, frozen
@@ -19,7 +19,7 @@ from joulemap.wing.llm.ask.served import ServedRun, check_served
 from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED, Case, describe_cache, refuse
 from joulemap.wing.llm.capacity.load import serve_load, serve_pools
 from joulemap.wing.llm.capacity.model import ServedModel
-from joulemap.wing.llm.capacity.question import SERVING, Question, find_served
+from joulemap.wing.llm.capacity.question import Question, find_served
 from joulemap.wing.llm.capacity.row import (
     PASS_TOO_LARGE,
     Stored,
@@ -34,7 +34,7 @@ from joulemap.wing.llm.decoder.pass_name import find_alias
 from joulemap.wing.llm.generated.row import LoadRow, PoolRow, ServedPhase, ServedRow, ServedWinner
 from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.serving.batch import BatchCost
-from joulemap.wing.llm.setting import Serving
+from joulemap.wing.llm.setting import SERVING, Serving
 from joulemap.wing.llm.stack import describe_engine
 
 NO_FACTS: Final = Facts(asked=(), runs={}, facts=())
@@ -43,6 +43,8 @@ NO_FACTS: Final = Facts(asked=(), runs={}, facts=())
 @frozen(kw_only=True)
 class LlmAnswer(RunAnswer):
     """Answer for one language model on several chips, each at several batch sizes, on one engine."""
+
+    is_billed: ClassVar[bool] = True
 
     about = ("model", "engine", "serving", "pay", "not_taken", "not_loaded")
 
@@ -119,7 +121,6 @@ def llm(
     settings: Settings = SERVED,
     *,
     serving: Serving = SERVING,
-    usage: Usage = USAGE,
 ) -> LlmAnswer:
     """Return how each chip serves a language model: latency, energy and cost per token, memory fit, bottlenecks.
 
@@ -130,12 +131,12 @@ def llm(
     Raise UnknownNameError for an unknown model, hardware or engine, UsageError for an invalid question, ModelError for
     a model that cannot be traced, UnsupportedError if nothing serves the model.
     """
-    return _answer(source, model, settings, serving, usage)
+    return _answer(source, model, settings, serving)
 
 
 def list_rows(source: Source, model: str, settings: Settings, serving: Serving) -> tuple[ServedRow, ...]:
     """Return the rows of `llm` alone, without the facts, which take as long as the rows of a stored answer."""
-    return _answer(source, model, settings, serving, USAGE, has_facts=False).rows.rows
+    return _answer(source, model, settings, serving, has_facts=False).rows.rows
 
 
 def _answer(
@@ -143,14 +144,13 @@ def _answer(
     model: str,
     settings: Settings,
     serving: Serving,
-    usage: Usage,
     *,
     has_facts: bool = True,
 ) -> LlmAnswer:
     if serving.reuses_prefixes and not serving.has_load:
         raise UsageError("--prefix-hit and --turns need users or a load: add --users 50, --rate 4/s or --in-flight 32")
     if serving.has_load:
-        usage = drop_idle_hours(usage)  # a simulated load already includes idle time
+        settings = drop_idle_hours(settings)  # a simulated load already includes idle time
     question, whole, cases = ServedModel(name=model, settings=settings, serving=serving).list_cases(source)
     is_chosen = is_choice(settings) or bool(serving.prefill_on)
     lacking = [] if is_chosen else [case for case in cases if case.status == UNSUPPORTED]
@@ -161,7 +161,7 @@ def _answer(
     stored = choose_stored(served)
     with opening_passes(source, [(question, whole, stored)]) as (connection, ids):
         scope = question.find_scope(whole, connection, [*ids[0], *ids[1]])
-        tables = read_tables(scope, question, served, stored, costs, ids, usage, settings)
+        tables = read_tables(scope, question, served, stored, costs, ids, settings)
         if not any(row.phase == ANSWER.name for row in tables["phases"]):
             raise UnsupportedError("; ".join(dict.fromkeys(f"{case.label} {PASS_TOO_LARGE}" for case in served)))
         kept = [case for case in cases if case not in lacking]
@@ -234,14 +234,13 @@ def read_tables(
     stored: Sequence[Case],
     costs: Mapping[Case, BatchCost],
     ids: tuple[list[int], list[int]],
-    usage: Usage,
     settings: Settings,
     *,
     has_winners: bool = True,
 ) -> dict[str, Any]:
     """Return name -> table of the answer, read from the stored runs of a scope, and the scope."""
     prefill, decode = ids
-    used, pay = read_usage(usage, settings)
+    used, pay = read_usage(settings)
     asked = {
         "prefill_ids": prefill,
         "decode_ids": decode,

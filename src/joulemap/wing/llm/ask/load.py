@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from joulemap.ask import UNKNOWN, Choice, Facts, Finding, Limit, Quantity, Scope, Share, find_caveats
-from joulemap.domain import LEAST_ASSUMED, MOSTLY_STATIC, TIE_RATIO
-from joulemap.physics import TOLD_APART, probability_better
+from joulemap.ask import UNKNOWN, Choice, Facts, Finding, Limit, Quantity, Scope, Share, choose, find_caveats
+from joulemap.domain import LEAST_ASSUMED, MOSTLY_STATIC
 from joulemap.wing.llm.ask.served import (
     COST,
     ENERGY,
@@ -116,21 +115,8 @@ def _key(row: LoadRow | ServedRow) -> tuple[str, str, int]:
 def _choose(rows: Mapping[int, LoadRow], metric: str, batches: Mapping[int, ServedRow | None]) -> Choice:
     """Return the best deployment by a metric, and those that are statistically tied with it."""
     field, unit = VALUES[metric]
-    half_widths = {key: getattr(batches[key], WIDTHS[metric], None) or 0.0 for key in rows}
-    first, *others = sorted(rows, key=lambda key: (getattr(rows[key], field), key))
-    own, value = half_widths[first], float(getattr(rows[first], field))
-    ratios = {key: float(getattr(rows[key], field)) / value for key in others}
-    widths = {key: math.hypot(own, half_widths[key]) for key in others}
-    chances = {key: probability_better(ratios[key], widths[key]) if widths[key] else None for key in others}
-    tied = [key for key, chance in chances.items() if chance is not None and chance < TOLD_APART]
-    return Choice(
-        runs=(first, *others),
-        metric=metric,
-        value=Quantity(value, unit, own or None),
-        ratio=ratios[others[0]],
-        further={key: (ratios[key], chances[key]) for key in others},
-        tied=tuple(tied) if ratios[others[0]] >= TIE_RATIO or tied else (),
-    )
+    widths = {key: getattr(batches[key], WIDTHS[metric], None) for key in rows}
+    return choose(metric, {key: Quantity(float(getattr(row, field)), unit, widths[key]) for key, row in rows.items()})
 
 
 def _list_limits(rows: Mapping[int, LoadRow]) -> Iterator[Limit]:

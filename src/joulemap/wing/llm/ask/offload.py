@@ -11,9 +11,9 @@ from joulemap.domain import SERVED, Settings, Table, make_table
 from joulemap.plan import Source
 from joulemap.system import UsageError, frozen
 from joulemap.wing.llm.capacity.offload import divide_layers
-from joulemap.wing.llm.capacity.question import SERVING, Question, check_methods
+from joulemap.wing.llm.capacity.question import Question, check_methods
 from joulemap.wing.llm.generated.row import OffloadRow
-from joulemap.wing.llm.setting import Serving
+from joulemap.wing.llm.setting import SERVING, Serving
 from joulemap.wing.llm.source import find_mixed, read_decoder
 from joulemap.wing.llm.stack import describe_engine, find_engine
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import attrs
 
 from joulemap.ask import Checks, Facts, Finding, Refusal, RunAnswer, Scope, drop_idle_hours, list_findings
-from joulemap.domain import SERVED, USAGE, Settings, Table, Usage, make_table
+from joulemap.domain import SERVED, Settings, Table, make_table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.plan import Plan, Source
 from joulemap.system import UnsupportedError, UsageError, frozen
@@ -19,7 +19,7 @@ from joulemap.wing.llm.ask.served import OTHER_INTERVALS, ServedRun, check_serve
 from joulemap.wing.llm.ask.target import DEAR, LIKELY, choose_row, find_facts
 from joulemap.wing.llm.capacity.case import Case, describe_cache
 from joulemap.wing.llm.capacity.model import ServedModel
-from joulemap.wing.llm.capacity.question import SERVING, Question
+from joulemap.wing.llm.capacity.question import Question
 from joulemap.wing.llm.capacity.row import opening_passes, read_stored, serve
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.users import (
@@ -37,7 +37,7 @@ from joulemap.wing.llm.decoder.pass_name import find_alias
 from joulemap.wing.llm.generated.row import ServedPhase, UserRow
 from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.serving.batch import BatchCost
-from joulemap.wing.llm.setting import Serving
+from joulemap.wing.llm.setting import SERVING, Serving
 from joulemap.wing.llm.stack import describe_engine
 
 COLLECTED: Final = 20
@@ -53,6 +53,8 @@ DeploymentChoice = tuple["SharedServers", bool, "Plan"]
 @frozen(kw_only=True)
 class UsersAnswer(RunAnswer):
     """Deployments that serve a number of users; deployments that meet the latency target come first, by cost."""
+
+    is_billed: ClassVar[bool] = True
 
     about = ("model", "engine", "serving", "target", "pay", "not_taken")
 
@@ -114,7 +116,6 @@ def serve_users(
     *,
     target: LatencyTarget,
     serving: Serving = SERVING,
-    usage: Usage = USAGE,
 ) -> UsersAnswer:
     """Return which hardware meets a latency target for a number of users, in which precision, with how many devices.
 
@@ -123,7 +124,7 @@ def serve_users(
     """
     if serving.has_load or serving.prefill_on:
         raise UsageError("--users cannot be combined with --rate, --in-flight, --requests or --prefill-on")
-    settings, usage = attrs.evolve(settings, batch=(1,)), drop_idle_hours(usage)
+    settings = drop_idle_hours(attrs.evolve(settings, batch=(1,)))
     choices = ServedModel(name=model, settings=settings, serving=serving).list_choices(source)
     question, whole = choices[0][:2]
     is_free = not settings.precision and not settings.weight_precision and question.is_published
@@ -145,7 +146,7 @@ def serve_users(
     served = {one.case.hardware for one, *_ in deployments}
     if not deployments:
         raise UnsupportedError("; ".join(dict.fromkeys(reasons.values())))
-    tables, paid, (subject, steps, findings) = _pay(source, question, whole, deployments, usage)
+    tables, paid, (subject, steps, findings) = _pay(source, question, whole, deployments)
     rows = [_form_row(one, is_published, paid) for one, is_published, *_ in deployments]
     ranked = rank_rows([*rows, *_list_likelier(deployments, rows, paid)])
     hosts = {one.case.hardware: SlowHost.of(one.case.server) for one, *_ in deployments}
@@ -214,7 +215,6 @@ def _pay(
     question: Question,
     whole: Plan,
     choices: Sequence[DeploymentChoice],
-    usage: Usage,
 ) -> tuple[dict[str, Any], dict[str, Paid], Subject]:
     """Return the tables of stored runs, the cost, carbon and intervals of each chip, and what its rules find.
 
@@ -237,7 +237,7 @@ def _pay(
     cases = [case for case, *_ in chosen]
     with opening_passes(source, [(own, plan, [case]) for case, own, plan in chosen]) as (connection, ids):
         scope = Scope.of_plan(whole, connection, [*ids[0], *ids[1]])
-        tables = read_tables(scope, question, cases, cases, costs, ids, usage, whole.settings, has_winners=False)
+        tables = read_tables(scope, question, cases, cases, costs, ids, whole.settings, has_winners=False)
         decoding = scope.part(ids[1])
         is_priced = any(row.usd_per_million is not None for row in tables["phases"])  # cost follows the time paid for
         findings = list_findings(decoding, metric="latency" if is_priced else "energy", but=OTHER_INTERVALS)

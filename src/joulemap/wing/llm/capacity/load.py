@@ -21,9 +21,9 @@ from joulemap.wing.llm.generated.row import LoadRow, PoolRow
 from joulemap.wing.llm.serving.load import CLIENT_S, ROUNDS, Load, Served
 from joulemap.wing.llm.serving.request import read_requests
 from joulemap.wing.llm.serving.serve import (
-    count_answers,
-    count_prompts,
+    Work,
     find_limits,
+    find_saturated_rates,
     open_deployment,
     serve,
     simulate_pools,
@@ -246,9 +246,13 @@ def _choose(cases: Sequence[Case], name: str) -> Case:
 
 def _size(question: Question, load: Load, first: Case, second: Case) -> list[PoolRow]:
     prompt, output, cached = _mean_lengths(load)
-    prompts = count_prompts(first.server, prompt, cached, question.draft(first.server))
-    answers = count_answers(second.server, prompt, output, question.draft(second.server))
-    rates = (prompts.per_s, answers.per_s)
+    prompts, answers = (
+        find_saturated_rates(one.server, prompt, output, cached_tokens=cached, draft=question.draft(one.server))
+        for one in (first, second)
+    )
+    assert prompts.prompts is not None
+    assert answers.answers is not None
+    rates = (prompts.prompts.per_s, answers.answers.per_s)
     rate = find_rate(load)
     counts = [1, 1] if rate is None else [math.ceil(rate / (FULL * each)) for each in rates]
     if max(counts) > MOST:
@@ -308,9 +312,11 @@ def _mean_lengths(load: Load) -> tuple[float, float, float]:
     return sum(trace.prompt_tokens) / count, sum(trace.output_tokens) / count, kept / count
 
 
-def run_pools(load: Load, cases: tuple[Case, Case], counts: tuple[int, int]) -> tuple[Served, Handover, int]:
-    """Return the simulated load on a prefill pool and a decode pool, and the move of the cache of a mean prompt, with
-    its tokens.
+def run_pools(
+    load: Load, cases: tuple[Case, Case], counts: tuple[int, int]
+) -> tuple[Served, tuple[Work, Work], Handover, int]:
+    """Return the simulated load on a prefill pool and a decode pool, the work of each, and the move of the cache of a
+    mean prompt, with its tokens.
     """
 
     def open_pool(case: Case, count: int, *, only_prompts: bool) -> Pool:
@@ -321,8 +327,8 @@ def run_pools(load: Load, cases: tuple[Case, Case], counts: tuple[int, int]) -> 
     (first, second), prompt = cases, round(_mean_lengths(load)[0])
     handover = first.hand_over(second, prompt)
     pools = open_pool(first, counts[0], only_prompts=True), open_pool(second, counts[1], only_prompts=False)
-    served, _ = simulate_pools(pools, load, handover_token_s=handover.seconds / prompt)
-    return served, handover, prompt
+    served, works = simulate_pools(pools, load, handover_token_s=handover.seconds / prompt)
+    return served, works, handover, prompt
 
 
 def _simulate(
@@ -331,7 +337,7 @@ def _simulate(
     counts: tuple[int, int],
     stored: Stored,
 ) -> LoadRow:
-    served, handover, prompt = run_pools(load, cases, counts)
+    served, _, handover, prompt = run_pools(load, cases, counts)
     servers = list(zip(cases, counts, strict=True))
     handover_j = served.prompt_tokens * handover.joules / prompt
     names = [f"{count} ({case.label})" if case.world > 1 else f"{count} {case.label}" for case, count in servers]

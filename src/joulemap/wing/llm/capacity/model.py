@@ -18,13 +18,12 @@ from joulemap.wing.llm.capacity.case import Case, list_cases
 from joulemap.wing.llm.capacity.question import (
     ACTIVATIONS,
     HARDWARE,
-    SERVING,
     Question,
     check_methods,
 )
 from joulemap.wing.llm.decoder.config import SIXTEEN_BITS, WIDE, Decoder
 from joulemap.wing.llm.decoder.decoder_pass import CACHES
-from joulemap.wing.llm.setting import Serving
+from joulemap.wing.llm.setting import SERVING, Serving
 from joulemap.wing.llm.source import find_guesser, find_mixed, open_boxes, read_decoder
 from joulemap.wing.llm.stack import FP4, NARROW, find_engine
 

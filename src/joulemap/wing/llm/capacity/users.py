@@ -11,43 +11,28 @@ one server, as with `--in-flight`.
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import attrs
 
-from joulemap.physics import Total, probability_better
-from joulemap.system import UnsupportedError, UsageError, define, frozen
+from joulemap.physics import probability_better
+from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.wing.llm.capacity.case import UNSUPPORTED, Case, describe_node
-from joulemap.wing.llm.capacity.load import FULL, forget_cache, read_load, run_pools, serve_one
+from joulemap.wing.llm.capacity.load import forget_cache, read_load, serve_one
 from joulemap.wing.llm.capacity.question import Question
 from joulemap.wing.llm.capacity.row import NOT_STORED, Stored, name_case
+from joulemap.wing.llm.capacity.search import Server, Targets, find_wait_s, size_pools
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.decoder.column import Asked
 from joulemap.wing.llm.error_scale import AT_ONCE, NEW_LOAD
 from joulemap.wing.llm.generated.row import UserRow
 from joulemap.wing.llm.phase import ANSWER, PROMPT
-from joulemap.wing.llm.serving.deployment import Deployment, guess
-from joulemap.wing.llm.serving.load import CLIENT_S, Load, Served
-from joulemap.wing.llm.serving.surface import Passes
-from joulemap.wing.llm.setting import Serving
+from joulemap.wing.llm.serving.load import Load, Served
 from joulemap.wing.llm.show.word import TOO_MANY
 
 MOST_DEVICES: Final = 64
 """Maximum devices of all servers together."""
-
-MOST_TRIED: Final = 6
-"""Maximum number of pools that are simulated for one chip and precision."""
-
-
-LEAST: Final = 0.95
-"""Bound of an option's times, as a share of its times if no request waits for another.
-
-Fewer requests answer at once than there are users where many wait for their prompts. Source: a choice; without it, the
-bound of 16 users with prompts of 4,000 tokens on an L4 is 0.6 % above the simulated time per token.
-"""
 
 
 @frozen(kw_only=True)
@@ -66,6 +51,11 @@ class LatencyTarget:
             raise UsageError(f"--users is {self.users}, expected at least 1")
         if self.first_token_s is None and self.between_s is None:
             raise UsageError("--users needs a latency target: add --first-token 1s or --between-tokens 30ms")
+
+    @property
+    def means(self) -> Targets:
+        """Targets of the mean times of requests."""
+        return Targets(first_token_s=self.first_token_s, between_s=self.between_s, statistic="mean")
 
     def miss(self, first_token_s: float, between_s: float) -> float:
         """Return the highest ratio of a time to its target; above 1 if a target is missed."""
@@ -89,6 +79,8 @@ class SharedServers:
     """Share of prompt tokens found on the device and in each lower tier."""
     uncached_j: float | None = None
     """Energy of a request if no prefix is reused; None without a prefix cache."""
+    divisions: tuple[Server, ...] = ()
+    """All divisions of its case, which share the users."""
 
     @property
     def question(self) -> Question:
@@ -128,274 +120,120 @@ def find_deployment(case: Case, target: LatencyTarget) -> SharedServers | str:
     """
     if case.status == UNSUPPORTED:
         return case.reason
-    options = list(list_options(case, target))
-    if not options:
-        if not _list_holding(case):
-            return describe_node(case)
+    asked = case.question.serving.devices
+    held = [one for one in case.list_divisions() if one.most >= 1 and not (asked and one.devices not in asked)]
+    if not held:
+        return describe_node(case)
+    divisions = _list_divisions(held, target)
+    if not divisions:
         return TOO_MANY(users=target.users, most=MOST_DEVICES, hardware=case.hardware)
-    search = Search(options, target)
     try:
-        best = search.find()
+        best = _find_least(divisions, target, lambda one: one.miss <= 1.0)
+        if best is None:
+            best = min(
+                (_form(one, target, _count_most(one)) for one in _list_nearest(divisions)), key=lambda one: one.miss
+            )
         # a server that does both phases is simpler: two pools are chosen only if they take fewer devices
         most = best.device_count - 1 if best.miss <= 1.0 else MOST_DEVICES
-        pools = search.find_pools(1, most) if most > 1 else None
+        best = _find_pools(divisions, target, most) or best
     except UnsupportedError as error:
         return str(error)
-    if pools is not None and (pools.miss <= 1.0 or pools.miss < best.miss):
-        best = pools
-    return _add_uncached(best)
+    return _add_uncached(attrs.evolve(best, divisions=divisions))
+
+
+def _list_divisions(held: Sequence[Case], target: LatencyTarget) -> tuple[Server, ...]:
+    """Return the servers that hold the users on few enough devices, those of the fewest devices first."""
+    servers = (Server.of(one, open_load(one, target.users), target.means) for one in held)
+    fewest = ((one, 1 if one.load.pause_s else math.ceil(target.users / one.case.most)) for one in servers)
+    kept = [one for one, count in fewest if count * one.case.world <= MOST_DEVICES]
+    return tuple(sorted(kept, key=lambda one: (one.case.world, one.case.experts)))
+
+
+def _count_most(server: Server) -> int:
+    """Return the most servers that may share the users."""
+    assert server.load.in_flight is not None
+    return min(MOST_DEVICES // server.case.world, server.load.in_flight)
+
+
+def _list_nearest(divisions: Sequence[Server]) -> list[Server]:
+    """Return the divisions that were simulated, or else the one of the most devices."""
+    return [one for one in divisions if one.tried] or [divisions[-1]]
+
+
+def _find_least(
+    divisions: Sequence[Server],
+    target: LatencyTarget,
+    is_met: Callable[[SharedServers], bool],
+    *,
+    above: int = 0,
+    most_s: float = math.inf,
+) -> SharedServers | None:
+    """Return the deployment of the fewest devices, more than `above`, that is within the target; None if none is.
+
+    Of equally many devices, it serves the most requests per second. Devices spend at most `most_s` per request.
+    """
+    best: SharedServers | None = None
+    for one in divisions:
+        if not one.work_s < math.inf:
+            continue
+        world, most = one.case.world, _count_most(one)
+        most = most if best is None else min(most, best.device_count // world)
+        least = max(one.least, above // world + 1)
+        bound_per_s = one.bound_per_s(least)
+        is_slower = best is not None and least * world == best.device_count and bound_per_s <= best.per_s
+        if least > most or is_slower or least * world / bound_per_s > most_s:
+            continue
+
+        def is_enough(count: float, server: Server = one) -> bool:
+            return is_met(_form(server, target, int(count)))
+
+        count = one.find_fewest(least, least, most, is_enough)
+        if count < math.inf:
+            found = _form(one, target, int(count))
+            best = min(best or found, found, key=lambda one: (one.device_count, -one.per_s))
+    return best
+
+
+def _find_pools(divisions: Sequence[Server], target: LatencyTarget, most: int) -> SharedServers | None:
+    """Return a prefill pool and a decode pool of the fewest devices, up to `most`, within the target; None if none."""
+    best = None
+    for one in divisions:
+        if one.work_s < math.inf and most >= 2 * one.case.world:
+            per_s = one.bound_per_s(1, is_slowest=True)
+            pools = size_pools((one, one), one.load, per_s, most)
+            if pools is not None:
+                whole = _share(one.case, target, pools.counts[1], pools.served, one.load)
+                request_j = whole.request_j + pools.handover.joules
+                best = attrs.evolve(whole, prompt_servers=pools.counts[0], request_j=request_j)
+                most = best.device_count - 1
+    return best
 
 
 def _add_uncached(deployed: SharedServers) -> SharedServers:
     """Return a deployment with `uncached_j` set, if it reuses prefixes and has no separate pools."""
     if not deployed.question.serving.reuses_prefixes or deployed.prompt_servers:
         return deployed
-    before = _serve(deployed.case, deployed.servers, deployed.target, reuses=False)
-    return attrs.evolve(deployed, uncached_j=before.request_j)
+    load = open_load(deployed.case, math.ceil(deployed.target.users / deployed.servers))
+    served, _ = serve_one(deployed.case, forget_cache(load))
+    return attrs.evolve(deployed, uncached_j=served.energy_per_output_token_j * deployed.question.serving.output)
 
 
 def find_likelier(deployed: SharedServers, paid: Paid, *, likely: float, most_ratio: float) -> SharedServers | None:
     """Return the smallest deployment larger than `deployed` that meets the target with a probability of `likely`.
 
     Device time per request represents the cost. It grows with the number of devices, so the search ends above
-    `most_ratio` times the device time of `deployed`. It has two pools only if `deployed` has. None if no such
-    deployment exists.
+    `most_ratio` times the device time of `deployed`. None if no such deployment exists.
     """
-    search = Search(list(list_options(deployed.case, deployed.target)), deployed.target)
     most_s = most_ratio * deployed.device_s
 
     def is_likely(one: SharedServers) -> bool:
         return one.miss <= 1.0 and one.device_s <= most_s and (_find_chance(one, paid) or 0.0) >= likely
 
-    best, most = None, MOST_DEVICES
-    for count in search.counts:
-        if count > deployed.device_count and search.find_least_device_s(count) <= most_s:
-            one = search.find_quickest(count)
-            if one is not None and is_likely(one):
-                best, most = one, count - 1
-                break
-    if deployed.prompt_servers:
-        pools = search.find_pools(deployed.device_count + 1, min(most, 2 * deployed.device_count))
-        best = pools if pools is not None and is_likely(pools) else best
-    return None if best is None else _add_uncached(best)
+    best = _find_least(deployed.divisions, deployed.target, is_likely, above=deployed.device_count, most_s=most_s)
+    return best and _add_uncached(best)
 
 
-Option = tuple["Case", int]
-"""(server, number of servers)."""
-
-
-def _list_holding(case: Case) -> list[Case]:
-    """Return the requested divisions that hold the model and at least one request."""
-    asked = case.question.serving.devices
-    return [one for one in case.list_divisions() if one.most >= 1 and not (asked and one.devices not in asked)]
-
-
-def list_options(case: Case, target: LatencyTarget) -> Iterator[Option]:
-    """Yield options, sorted by total devices.
-
-    For each division of the model, they are the fewest servers that hold the users, twice as many, and so on.
-    """
-    options: list[Option] = []
-    totals: dict[Asked, Total] = {}
-    for one in _list_holding(case):
-        one = attrs.evolve(one, deployment=attrs.evolve(one.server, totals=totals))
-        servers = 1 if case.question.serving.pause_s else -(-target.users // one.most)
-        while servers * one.world <= MOST_DEVICES and servers <= target.users:
-            options.append((one, servers))
-            servers *= 2
-    yield from sorted(options, key=lambda option: (option[0].world * option[1], option[1], option[0].experts))
-
-
-@frozen(kw_only=True)
-class Bound:
-    """Lower bounds of an option's mean times, without requests that wait for each other.
-
-    A first token takes its own prompt and half of a step at hand. Between two tokens is a decode pass, and the prompts
-    of other requests: each adds at least what it takes alone beyond a decode pass, until all passes have one.
-    """
-
-    prompt_s: float
-    """Time of a prompt that runs alone."""
-    first_token_s: float
-    between_s: float
-    decode_s: float
-    """Time per output token if other servers compute the prompts."""
-
-    def count_per_s(self, case: Case, users: int) -> float:
-        """Return an upper bound of the requests per second of all users."""
-        serving = case.question.serving
-        return users / (self.first_token_s + (serving.output - 1) * self.between_s + find_wait_s(serving))
-
-
-def find_wait_s(serving: Serving) -> float:
-    """Return the mean time from the end of an answer to the next request of its user."""
-    return serving.pause_s if serving.turns > 1 else CLIENT_S
-
-
-@define(eq=False)
-class Search:
-    """Search for the fewest devices among options of one chip and precision, which are sorted by total devices.
-
-    A few passes bound the times of each option. Only options whose bounds meet the target are simulated.
-    """
-
-    options: Sequence[Option]
-    target: LatencyTarget
-    tried: dict[int, SharedServers] = attrs.field(factory=dict)
-    """Index of an option -> its simulated deployment."""
-    bounds: dict[int, Bound] = attrs.field(factory=dict)
-
-    def find(self) -> SharedServers:
-        """Return the deployment with the fewest devices that meets the target, or the nearest to it."""
-        most = max(range(len(self.options)), key=lambda index: (self.options[index][0].world, self.options[index][1]))
-        if any(self.find_miss(index) <= 1.0 for index in (0, most)):
-            for count in self.counts:
-                best = self.find_quickest(count)
-                if best is not None and best.miss <= 1.0:
-                    return best
-        if not self.tried:
-            self.serve(min(range(len(self.options)), key=self.find_miss))
-        return min(self.tried.values(), key=lambda one: one.miss)
-
-    @property
-    def counts(self) -> list[int]:
-        """Numbers of devices of all options, the fewest first."""
-        return sorted({self.count(index) for index in range(len(self.options))})
-
-    def count(self, index: int) -> int:
-        """Return the number of devices of the option at this index."""
-        case, servers = self.options[index]
-        return case.world * servers
-
-    def find_miss(self, index: int) -> float:
-        """Return a lower bound of the ratio by which an option misses the target; above 1 if it cannot meet it."""
-        bound = self.bound(index)
-        return self.target.miss(bound.first_token_s, bound.between_s)
-
-    def find_per_s(self, index: int) -> float:
-        """Return an upper bound of the requests per second of an option."""
-        return self.bound(index).count_per_s(self.options[index][0], self.target.users)
-
-    def find_least_device_s(self, count: int) -> float:
-        """Return a lower bound of the device time per request of all options with `count` devices."""
-        return count / max(map(self.find_per_s, self._list(count)))
-
-    def _list(self, count: int) -> list[int]:
-        """Return the indices of the options with `count` devices."""
-        return [index for index in range(len(self.options)) if self.count(index) == count]
-
-    def bound(self, index: int) -> Bound:
-        """Return the bounds of an option; those of the fewest devices, or else of all options, are found at once."""
-        if index not in self.bounds:
-            fewest = self._list(self.counts[0])
-            self.prepare(fewest if index in fewest else range(len(self.options)))
-        return self.bounds[index]
-
-    def serve(self, index: int) -> SharedServers:
-        """Return the deployment of the option at this index, simulated once."""
-        if index not in self.tried:
-            self.tried[index] = _serve(*self.options[index], self.target)
-        return self.tried[index]
-
-    def find_quickest(self, count: int) -> SharedServers | None:
-        """Return the deployment of `count` devices that serves the most requests per second.
-
-        Deployments within the target are preferred. Return None if none can meet it.
-        """
-        best: SharedServers | None = None
-        for index in sorted(self._list(count), key=self.find_per_s, reverse=True):
-            if best is not None and best.miss <= 1.0 and self.find_per_s(index) <= best.per_s:
-                break
-            if self.find_miss(index) <= 1.0:
-                one = self.serve(index)
-                best = one if best is None else max(best, one, key=lambda one: (one.miss <= 1.0, one.per_s))
-        return best
-
-    def find_pools(self, least: int, most: int) -> SharedServers | None:
-        """Return a prefill pool and a decode pool of the fewest devices from `least` to `most` that meet the target.
-
-        The servers of an option decode. If no pools meet the target, return the nearest of those tried; None if too
-        few devices keep up with the prompts.
-        """
-        target, tried = self.target, list[SharedServers]()
-        found: list[tuple[int, int, int]] = []
-        for index, (case, servers) in enumerate(self.options):
-            bound, serving = self.bound(index), case.question.serving
-            fewest = 1
-            if not serving.pause_s:
-                cycle_s = bound.first_token_s + serving.output * bound.decode_s
-                fewest = math.ceil(target.users * bound.prompt_s / cycle_s / FULL)
-            if target.miss(bound.prompt_s, bound.decode_s) <= 1.0:
-                found += [
-                    (count * case.world, index, count - servers)
-                    for count in range(servers + fewest, most // case.world + 1)
-                    if count * case.world >= least
-                ]
-        slow: set[int] = set()
-        """Options whose decode servers miss the target, with any number of prefill servers."""
-        for _, index, prompt_servers in sorted(found):
-            if index in slow or len(tried) == MOST_TRIED:
-                continue
-            tried.append(_split(*self.options[index], prompt_servers, target))
-            if tried[-1].miss <= 1.0:
-                break
-            if target.miss(0.0, tried[-1].between_s) > 1.0:
-                slow.add(index)
-        return min(tried, key=lambda one: (one.miss > 1.0, one.miss), default=None)
-
-    def prepare(self, indices: Iterable[int]) -> None:
-        """Evaluate the bounds of options together, which takes little more time than one option.
-
-        Only boards with the same power cap are evaluated together, because their links take a part of it.
-        """
-        asked = {index: _list_alone(*self.options[index], self.target) for index in indices if index not in self.bounds}
-        groups: dict[float, tuple[Deployment, list[Asked]]] = {}
-        for index, (passes, _) in asked.items():
-            server = self.options[index][0].server
-            if not self.options[index][0].question.serving.speculate:
-                groups.setdefault(server.links_w, (server, []))[1].extend(server.ask(passes))
-        for server, some in groups.values():
-            with contextlib.suppress(UnsupportedError):  # an option that needs these passes is refused
-                server.evaluate(some)
-        for index, (passes, pieces) in asked.items():
-            self.bounds[index] = self._bound(index, passes, pieces)
-
-    def _bound(self, index: int, passes: Passes, pieces: float) -> Bound:
-        case, servers = self.options[index]
-        draft, serving = case.question.draft(case.server), case.question.serving
-        try:
-            chunk_s, step_s = guess(case.server, draft).price(passes).seconds.tolist()
-        except UnsupportedError:
-            if len(self.options) == 1:
-                raise
-            return Bound(prompt_s=math.inf, first_token_s=math.inf, between_s=math.inf, decode_s=math.inf)
-        others = 0 if serving.pause_s else -(-self.target.users // servers) - 1
-        prompt_s = case.server.stack.value("request") + chunk_s * pieces
-        steps = max(1.0, (serving.output - 1) / draft.accepted_tokens)
-        more_s = others * max(0.0, chunk_s * pieces - step_s) / (steps + pieces)
-        return Bound(
-            prompt_s=prompt_s,
-            first_token_s=LEAST * (prompt_s + 0.5 * step_s * (others > 0)),
-            between_s=LEAST * min(step_s + more_s, max(step_s, chunk_s)) / draft.accepted_tokens,
-            decode_s=LEAST * step_s / draft.accepted_tokens,
-        )
-
-
-def _list_alone(case: Case, servers: int, target: LatencyTarget) -> tuple[Passes, float]:
-    """Return the mean pass of a lone prompt and the first decode pass of all requests, and the number of passes of the
-    prompt.
-    """
-    serving = case.question.serving
-    cached = serving.mean_prompt - serving.prompt if serving.turns > 1 else serving.cached_tokens
-    fresh = serving.mean_prompt - cached
-    size = min(fresh, case.server.step_tokens)
-    each = 1 if serving.pause_s else -(-target.users // servers)
-    prompt = Passes.of(0.0, chunk=size, chunk_context=cached + (fresh - size) / 2.0)
-    answer = Passes.of(each, context=serving.mean_prompt)
-    return Passes.joined((prompt, answer)), fresh / size
-
-
-def _load(case: Case, users: int) -> Load:
+def open_load(case: Case, users: int) -> Load:
     """Return the load of a number of users, who keep a request in flight, or a conversation."""
     serving = attrs.evolve(case.question.serving, in_flight=users)
     load = read_load(attrs.evolve(case.question, serving=serving))
@@ -403,22 +241,12 @@ def _load(case: Case, users: int) -> Load:
     return load
 
 
-def _serve(case: Case, servers: int, target: LatencyTarget, *, reuses: bool = True) -> SharedServers:
-    """Return a deployment whose servers each do both phases; without `reuses`, all prompt tokens are computed."""
-    load = _load(case, -(-target.users // servers))
-    served, own = serve_one(case, load if reuses else forget_cache(load))
-    return _form(case, target, servers, served, own)
+def _form(server: Server, target: LatencyTarget, servers: int) -> SharedServers:
+    """Return a deployment whose servers each do both phases."""
+    return _share(server.case, target, servers, *server.serve(servers))
 
 
-def _split(case: Case, servers: int, prompt_servers: int, target: LatencyTarget) -> SharedServers:
-    """Return separate pools of prefill servers and of `servers` for decode."""
-    load = _load(case, target.users)
-    served, handover, _ = run_pools(load, (case, case), (prompt_servers, servers))
-    whole = _form(case, target, servers, served, load)
-    return attrs.evolve(whole, prompt_servers=prompt_servers, request_j=whole.request_j + handover.joules)
-
-
-def _form(case: Case, target: LatencyTarget, servers: int, served: Served, load: Load) -> SharedServers:
+def _share(case: Case, target: LatencyTarget, servers: int, served: Served, load: Load) -> SharedServers:
     hits = tuple(hit.found_fraction for hit in served.hits) or (load.cached_tokens / load.prompt_tokens,)
     return SharedServers(
         case=case,

@@ -20,16 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.system import frozen
-from joulemap.wing.llm.serving.batch import grow, prefill
+from joulemap.wing.llm.serving.batch import prefill
 from joulemap.wing.llm.serving.deployment import NO_DRAFT, Deployment, Draft, guess
-from joulemap.wing.llm.serving.grid import Pass
 from joulemap.wing.llm.serving.load import Limits, Load, Log, Served, Spell, Tier, Window
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.request import draw_gaps, draw_requests
 from joulemap.wing.llm.serving.reuse import ReusingServer, assign_homes, forget_prefixes, sum_hits
 from joulemap.wing.llm.serving.station import Server, Station, find_fitting, find_reach, run
 from joulemap.wing.llm.serving.summary import sum_within, summarize, tabulate_spells
-from joulemap.wing.llm.serving.surface import KNOTS, Passes, Surface, Table, tabulate, tabulate_steady
+from joulemap.wing.llm.serving.surface import KNOTS, PassCost, Passes, Surface, Table, tabulate, tabulate_steady
 from joulemap.wing.llm.serving.warm_up import Pool, add_warm_up
 
 MOST_TOKENS: Final = 10**12
@@ -47,7 +46,7 @@ def serve(
     return simulate(table, load, limits, seed)
 
 
-def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served:
+def simulate(surface: PassCost, load: Load, limits: Limits, seed: int = 0) -> Served:
     """Simulate a load on one server; the result is the same for the same seed.
 
     A request that exceeds the KV cache or the context is refused and counted; UnsupportedError if all are.
@@ -157,11 +156,11 @@ class Work:
 
 
 def simulate_pools(
-    pools: tuple[Pool, Pool], load: Load, seed: int = 0, *, handover_s: float = 0.0, handover_token_s: float = 0.0
+    pools: tuple[Pool, Pool], load: Load, seed: int = 0, *, handover_token_s: float = 0.0
 ) -> tuple[Served, tuple[Work, Work]]:
     """Simulate a load on a prefill pool and a decode pool; return the result and the work of each pool, in this order.
 
-    The KV cache of a prompt takes `handover_s` plus `handover_token_s` per prompt token to reach the decode pool. If
+    The KV cache of a prompt takes `handover_token_s` per prompt token to reach the decode pool. If
     the load has a fixed number of requests in flight, the prefill servers share it evenly.
     """
     prompts, answers = pools
@@ -193,7 +192,7 @@ def simulate_pools(
         if not station.left[number]:
             finish(number, now)
             return
-        seconds = handover_s + handover_token_s * requests.prompt_tokens[number]
+        seconds = handover_token_s * requests.prompt_tokens[number]
         insort(station.coming, (now + seconds, number))
 
     def finish(number: int, now: float) -> None:
@@ -251,7 +250,7 @@ class Throughput:
     """Energy per request in joules."""
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False)
 class SaturatedRates:
     """Saturated rates of one server for prefill alone and for decode alone."""
 
@@ -261,6 +260,15 @@ class SaturatedRates:
     """Prefill throughput; None if even a single prompt misses the time limit."""
     answers: Throughput | None
     """Decode throughput; None if even a single sequence misses the time limit."""
+    most: float
+    """Maximum sequences in decode, by memory and the time limit; 0 if even one misses it."""
+    counts: NDArray[np.float64]
+    between_s: NDArray[np.float64]
+    """Time per output token for each of `counts` sequences."""
+
+    def find_between(self, sequences: float) -> float:
+        """Return the time per output token of a number of sequences in decode."""
+        return float(np.interp(sequences, self.counts, self.between_s))
 
 
 def find_saturated_rates(
@@ -299,6 +307,9 @@ def find_saturated_rates(
         alone_s=float(one_s @ one_times) + stack.value("request"),
         prompts=count_prompts(deployment, prompt_tokens, cached_tokens, draft),
         answers=answers,
+        most=most,
+        counts=counts,
+        between_s=step_s / gain,
     )
 
 
@@ -319,16 +330,3 @@ def count_prompts(deployment: Deployment, prompt_tokens: float, cached_tokens: f
     passes, times = prefill(many, prompt_tokens, cached_tokens, deployment.step_tokens)
     cost = guess(deployment, draft).price(passes)
     return Throughput(per_s=many / float(cost.seconds @ times), joules=float(cost.joules @ times) / many)
-
-
-def count_answers(deployment: Deployment, prompt_tokens: float, output_tokens: float, draft: Draft) -> Throughput:
-    """Return the decode throughput of a server, after the first token, with a full KV cache."""
-    gain = draft.accepted_tokens
-    steps = max(1.0, (output_tokens - 1.0) / gain)
-    room = Room(deployment=deployment, draft=draft.deployment)
-    most = deployment.sequence_limit
-    count = max(1.0, min(room.sequences(prompt_tokens, output_tokens), most))
-    contexts, shares = grow(prompt_tokens, steps, gain)
-    cost = guess(deployment, draft).price(Passes.of(count, context=contexts))
-    step_s, step_j = float(cost.seconds @ shares), float(cost.joules @ shares)
-    return Throughput(per_s=count / (steps * step_s), joules=steps * step_j / count)

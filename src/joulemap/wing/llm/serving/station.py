@@ -25,8 +25,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from joulemap.system import UnsupportedError
-from joulemap.wing.llm.serving.grid import Pass, StepGrid
 from joulemap.wing.llm.serving.load import Hit, Limits, Load, Log, Requests, Spell
+from joulemap.wing.llm.serving.surface import PassCost
 
 NEVER: Final = math.inf
 """Time of an event that never comes."""
@@ -104,7 +104,7 @@ class Station:
 
     def __init__(
         self,
-        surface: Pass,
+        surface: PassCost,
         requests: Requests,
         limits: Limits,
         load: Load,
@@ -114,9 +114,9 @@ class Station:
         gaps_s: Sequence[float] = (),
         kind: type[Server] | None = None,
     ) -> None:
-        """Start idle, with pass costs up to the maximum number of sequences and tokens."""
-        self.sequences, step_tokens, longest = find_reach(requests, load, limits)
-        self.grid = StepGrid(surface, self.sequences, step_tokens, longest, mixes=limits.mixes)
+        """Start idle."""
+        self.sequences = find_reach(requests, load, limits)[0]
+        self.surface = surface
         self.requests, self.limits, self.log = requests, limits, log
         self.source = Source(requests, load, gaps_s)
         self.coming: deque[tuple[float, int]] = deque()
@@ -316,11 +316,11 @@ class Server:
         if tokens == len(pieces) and all(done[number] for number, _ in pieces):
             # a prompt that lacks one token only, such as one of another pool, takes part as an answer does
             context = (self.context * bool(answers) + attended) / (answers + tokens)
-            seconds, joules = self.station.grid.find_step(answers + tokens, context)[:2]
+            seconds, joules = self.station.surface.find_step(answers + tokens, context)[:2]
         else:
             context = self.context / answers if answers else 0.0
             behind = attended / tokens - 0.5 * tokens
-            seconds, joules = self.station.grid.find_mixed(answers, context, tokens, behind)
+            seconds, joules = self.station.surface.find_mixed(answers, context, tokens, behind)
         self.pass_by(answers, 1, seconds, 0.0, joules, 0.0, tokens)
         for number, piece in pieces:
             done[number] += piece
@@ -370,7 +370,7 @@ class Server:
             heapq.heappop(ends)
         answers, gain = self.answering, self.limits.accepted_tokens
         context = self.context / answers
-        seconds, joules, longer, dearer, straight = station.grid.find_step(answers, context)
+        seconds, joules, longer, dearer, straight = station.surface.find_step(answers, context)
         count = min(ends[0][0] - self.passes, int((straight - context) / gain) + 1)
         if self.growth and len(self.running) > 1:
             count = min(count, int((self.room() - self.held) / (self.growth * answers)))
@@ -417,7 +417,7 @@ class Server:
     def rest(self, until: float) -> None:
         """Stay idle until a time."""
         seconds = until - self.now
-        idle = (self.now, 1, seconds, 0.0, seconds * self.station.grid.surface.resting_w, 0.0, 0, 0, 0, 0.0, 0)
+        idle = (self.now, 1, seconds, 0.0, seconds * self.station.surface.resting_w, 0.0, 0, 0, 0, 0.0, 0)
         self.spells.append(idle)
         self.now = until
 

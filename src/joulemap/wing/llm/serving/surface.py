@@ -9,7 +9,9 @@ models and chips.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Final, Protocol, Self
 
 import attrs
@@ -125,6 +127,26 @@ class Surface(Protocol):
         ...
 
 
+class PassCost(Protocol):
+    """Cost of single passes on all devices, in seconds and joules."""
+
+    @property
+    def resting_w(self) -> float:
+        """Power of all devices in watts between requests."""
+
+    def find_step(self, sequences: float, context: float) -> tuple[float, float, float, float, float]:
+        """Return (seconds, joules, slope of the seconds, slope of the joules, end) of a decode pass.
+
+        The slopes are per token of mean context. Both hold up to the context `end`.
+        """
+
+    def find_mixed(self, sequences: float, context: float, prompt: float, prompt_context: float) -> tuple[float, float]:
+        """Return the seconds and joules of a pass in which `sequences` decode and `prompt` tokens of prompts run.
+
+        They run after `prompt_context` cached tokens, as one prompt with the same attention work.
+        """
+
+
 @frozen(kw_only=True, eq=False)
 class CostGrid:
     """Costs at the knots of two sizes, linear in both sizes between the knots and beyond the last knot."""
@@ -134,6 +156,11 @@ class CostGrid:
     values: Floats
     """Array of shape first x second x (seconds, joules)."""
 
+    @cached_property
+    def lists(self) -> tuple[list[float], list[float], list[list[list[float]]]]:
+        """Knots and values as lists, which single points are read from faster."""
+        return self.first.tolist(), self.second.tolist(), self.values.tolist()
+
     def read(self, first: Floats, second: Floats) -> Floats:
         """Return seconds and joules, interpolated at points of both sizes, as the last dimension."""
         row, along = _locate(self.first, first)
@@ -142,6 +169,20 @@ class CostGrid:
         high = self.values[row + 1, column] * (1.0 - across) + self.values[row + 1, column + 1] * across
         blended: Floats = low * (1.0 - along) + high * along
         return blended
+
+    def find(self, first: float, second: float) -> tuple[float, float, float, float, float]:
+        """Return seconds and joules at one point, their slopes along the second size, and the end of these slopes."""
+        rows, columns, values = self.lists
+        row = max(0, min(bisect_right(rows, first), len(rows) - 1) - 1)
+        column = max(0, min(bisect_right(columns, second), len(columns) - 1) - 1)
+        along = (first - rows[row]) / (rows[row + 1] - rows[row])
+        start, end = columns[column], columns[column + 1]
+        (low_s, low_j), (high_s, high_j) = (
+            (near[0] + along * (far[0] - near[0]), near[1] + along * (far[1] - near[1]))
+            for near, far in zip(values[row][column : column + 2], values[row + 1][column : column + 2], strict=True)
+        )
+        longer, dearer = (high_s - low_s) / (end - start), (high_j - low_j) / (end - start)
+        return low_s + longer * (second - start), low_j + dearer * (second - start), longer, dearer, end
 
 
 def _locate(knots: Floats, points: Floats) -> tuple[NDArray[np.int64], Floats]:
@@ -164,6 +205,18 @@ class Table:
     """Extra cost of prompt tokens with an empty KV cache, by number of decoding sequences and prompt tokens."""
     attention: CostGrid
     """Extra cost of cached context, by number of prompt tokens and their context."""
+
+    def find_step(self, sequences: float, context: float) -> tuple[float, float, float, float, float]:
+        """Return the cost of a decode pass and its slopes, as `PassCost` defines them."""
+        return self.decode.find(sequences, context)
+
+    def find_mixed(self, sequences: float, context: float, prompt: float, prompt_context: float) -> tuple[float, float]:
+        """Return the cost of one pass as `step` does for many."""
+        parts = [self.decode.find(sequences, context)] if sequences else []
+        if prompt:
+            least = self.prompt.lists[1][0]
+            parts += [self.prompt.find(sequences, max(prompt, least)), self.attention.find(prompt, prompt_context)]
+        return sum(part[0] for part in parts), sum(part[1] for part in parts)
 
     def step(
         self,

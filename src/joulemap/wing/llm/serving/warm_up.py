@@ -18,9 +18,9 @@ import attrs
 import numpy as np
 
 from joulemap.system import frozen
-from joulemap.wing.llm.serving.grid import Pass
 from joulemap.wing.llm.serving.load import MOST_REQUESTS, Limits, Load, Requests
 from joulemap.wing.llm.serving.request import COUNTED, GOLDEN, draw_requests, form_conversations
+from joulemap.wing.llm.serving.surface import PassCost
 
 WAVES: Final = 4
 """Counted waves after the first, if they have more requests than `COUNTED`."""
@@ -39,7 +39,7 @@ ROUNDS: Final = 60
 class Pool:
     """Pool of identical servers, with their pass costs and limits."""
 
-    surface: Pass
+    surface: PassCost
     limits: Limits
     count: int = 1
     reads_prompts: bool = True
@@ -70,8 +70,8 @@ def _warm_up_turns(load: Load, pool: Pool, seed: int) -> Load:
     mean = load.prompt_tokens + (load.turns - 1) * (load.prompt_tokens + load.output_tokens) // 2
     limits, many = pool.limits, load.in_flight
     if many is not None:
-        step_s, _ = pool.surface.step(min(many, limits.sequences), mean + 0.5 * load.output_tokens, 0.0, 0.0)
-        answer_s = load.output_tokens / limits.accepted_tokens * float(step_s)
+        step_s = pool.surface.find_step(min(many, limits.sequences), mean + 0.5 * load.output_tokens)[0]
+        answer_s = load.output_tokens / limits.accepted_tokens * step_s
         return form_conversations(load, seed, load.pause_s + limits.request_s + answer_s)
     assert load.rate_per_s is not None
     in_work = count_in_work(attrs.evolve(load, prompt_tokens=mean, turns=1), pool)
@@ -139,8 +139,7 @@ def count_in_work(load: Load, pool: Pool) -> float:
     pieces = max(1, math.ceil(prompt / limits.step_tokens))
 
     def step_s(sequences: float, prompt_tokens: float = 0.0) -> float:
-        seconds, _ = pool.surface.step(sequences, prompt + 0.5 * output, prompt_tokens, 0.0)
-        return float(seconds)
+        return pool.surface.find_mixed(sequences, prompt + 0.5 * output, prompt_tokens, 0.0)[0]
 
     prompt_s = pieces * step_s(0.0, prompt / pieces) if pool.reads_prompts else 0.0
     most = min(limits.sequences, max(1.0, limits.cache_tokens / (prompt + output)))

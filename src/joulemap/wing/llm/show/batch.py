@@ -39,7 +39,7 @@ LIMITS: Final = Template("prefill is limited by {prefill}, decode by {decode}[; 
 LIMITED_ALIKE: Final = Template("prefill and decode are limited by {decode}[; {exceptions:and}][{others}]")
 LIMITED_DECODE: Final = Template("decode is limited by {decode}[; {exceptions:and}][{others}]")
 """Sentence on the limit of decode alone, where no prompt fits in memory as one stored pass."""
-OTHERS: Final = " on most (--details)"
+OTHERS: Final = " on most (--show details)"
 EXCEPTION: Final = Template("{phase} on {names:few} by {bound}")
 BOUNDS: Final[Mapping[str, str]] = {
     "memory": "memory bandwidth",

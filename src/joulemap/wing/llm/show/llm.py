@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.ask import Choice, Facts
-from joulemap.ask.decision import decide
+from joulemap.ask import Facts, find_decision
 from joulemap.physics import spell_precision
 from joulemap.show import (
     Block,
@@ -21,7 +20,6 @@ from joulemap.show import (
     head_assumed,
     lay_rows,
     mark_projected,
-    merge_alike,
     show_assumed,
     show_count,
 )
@@ -52,7 +50,7 @@ GOALS: Final[Mapping[str, str]] = {
 """Goal -> heading of its column."""
 LIMIT: Final = Template("{bound} {share:%}")
 BALANCE: Final = Template("{balanced_device_count:plain} per {other} device")
-UNSUPPORTED_COUNT: Final = Template("{count:n chip} without the precision (--notes)")
+UNSUPPORTED_COUNT: Final = Template("{count:n chip} without the precision (--show notes)")
 PHASES: Final = (
     "label | *batch | *phase | *phase_s | *run_latency_s | *energy_per_token_j | device_power_w | *limit bound | "
     "*run_id"
@@ -62,14 +60,14 @@ SHARED_RUNS: Final = Template(
     "{count:n configuration} of {total} have no separate runs: intervals and limits come from the smallest or "
     "largest batch of the same hardware, whichever is nearer"
 )
-DECODE_COST: Final = "output tokens are decode alone; prompt tokens cost extra (--details)"
+DECODE_COST: Final = "output tokens are decode alone; prompt tokens cost extra (--show details)"
 """Scope of the cost of a batch's output tokens."""
 FIRST: Final = "TTFT is the prefill of the batch alone; `--rate` adds the wait for other requests"
 """Parts of a first token that a batch leaves out."""
 WHOLE_COST: Final = "output tokens include their prompts"
 """Scope of the cost of a load's output tokens."""
 OTHER_SELLER: Final = Template(
-    "cost not compared, because the price is from another kind of seller (--seller): {prices:list}"
+    "cost not compared, because the price is from another kind of seller (--site seller): {prices:list}"
 )
 CLIENT: Final = {"steady": "{}", "together": "{} started together", "waves": "{} at once, wave after wave"}
 """Client -> how the title tells of its requests."""
@@ -176,13 +174,13 @@ def find_leader(answer: LlmAnswer) -> tuple[ServedPhase, ServedPhase | None]:
     """
     steps = [row for row in answer.phases if row.phase == ANSWER.name]
     first = next(row for row in steps if row.place == answer.winners[0].place)
-    choices = merge_alike(answer.facts.of(Choice), answer.facts.runs)
+    decision = find_decision(answer.facts)
     rivals: tuple[str, ...] = ()
-    if choices and not answer.loads.rows:
-        taken, *beside = (answer.rows[run - 1] for run in decide(choices).runs)
+    if decision is not None and not answer.loads.rows:
+        taken, *beside = (answer.rows[run - 1] for run in decision.runs)
         first = next(row for row in steps if (row.label, row.batch) == (taken.label, taken.batch))
         rivals = tuple(row.hardware for row in beside)
-    if answer.loads.rows:  # a batch of --details may have another winner than the load
+    if answer.loads.rows:  # a batch of --show details may have another winner than the load
         best = choose_loads(answer.loads)[1]
         served = (best.hardware, best.precision, best.device_count)
         own = [row for row in steps if (row.hardware, row.precision, row.device_count) == served]

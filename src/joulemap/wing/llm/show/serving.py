@@ -29,11 +29,11 @@ LATER: Final = Template("[, then {rates:and}], {gained:plain} output tokens per 
 MODEL: Final = "{model}[ (same sizes as {like})]"
 LEFT_OUT: Final = Template("Left out: {reasons}")
 COST_NOTE: Final = Template(
-    "cost: {use}[, {idle}][; {counted}]; carbon includes cooling (PUE); `joulemap cost --details` lists the other "
+    "cost: {use}[, {idle}][; {counted}]; carbon includes cooling (PUE); `joulemap cost --show details` lists the other "
     "assumptions"
 )
 IDLE_HOURS: Final = "idle hours included"
-LOAD_HOURS: Final = Template("{pay}, for the hours under load only (--busy-hours adds idle hours)")
+LOAD_HOURS: Final = Template("{pay}, for the hours under load only (--site busy-hours adds idle hours)")
 
 REUSE: Final = Template(
     "[--engine {engine}] [--cache {cache}] [--prefix-hit {hit}] [--turns {turns}] [--pause {pause}]"

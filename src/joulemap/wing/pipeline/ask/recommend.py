@@ -9,7 +9,7 @@ import attrs
 from joulemap.ask import recommend as core
 from joulemap.ask.candidate import plan_candidates
 from joulemap.ask.recommend import RecommendAnswer
-from joulemap.domain import CANDIDATES, LIMITS, USAGE, Limits, MetricName, Settings, Usage
+from joulemap.domain import CANDIDATES, LIMITS, Limits, MetricName, Settings
 from joulemap.domain.default import price_at_wall
 from joulemap.plan import Source
 from joulemap.system import frozen
@@ -38,7 +38,6 @@ def recommend(
     *,
     objective: MetricName = "energy_per_inference",
     limits: Limits = LIMITS,
-    usage: Usage = USAGE,
 ) -> RecommendAnswer:
     """Return the configurations that meet the limits, for a pipeline with a frame rate at this rate.
 
@@ -46,10 +45,8 @@ def recommend(
     """
     pipeline = find_paced(model)
     if pipeline is None:
-        return core.recommend(source, model, settings, objective=objective, limits=limits, usage=usage)
+        return core.recommend(source, model, settings, objective=objective, limits=limits)
     rate_per_s = pipeline.frames_per_s
-    answer = core.recommend_at_rate(
-        source, model, settings, rate_per_s, objective=objective, limits=limits, usage=usage, per=FRAME
-    )
+    answer = core.recommend_at_rate(source, model, settings, rate_per_s, objective=objective, limits=limits, per=FRAME)
     plan = plan_candidates(model, price_at_wall(settings, (objective,)), rate_per_s)
     return PipelineRecommendAnswer(**attrs.asdict(answer, recurse=False), paced=pace(source, plan, pipeline))

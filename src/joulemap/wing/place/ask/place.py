@@ -21,11 +21,11 @@ from joulemap.ask import (
     Subject,
     Value,
     check_runs,
+    choose,
     weigh_findings,
 )
 from joulemap.catalog import is_hardware_path, load_doubt
 from joulemap.domain import HardwareRef, Settings, Table, check_name, make_table
-from joulemap.physics import TOLD_APART
 from joulemap.plan import Source, find_model, opening_workload, reading, stored_key
 from joulemap.plan.model_name import find_precisions
 from joulemap.store import fetch, read_columns
@@ -312,23 +312,11 @@ def find_rival(rows: Mapping[int, PlacementRow]) -> int | None:
 
 def _choose(kept: Mapping[int, PlacementRow], goal: Goal) -> Choice:
     """Return the best placement, and its rival of the other kind."""
-    first, *others = kept
+    field, unit, width = VALUES[goal]
     rival = find_rival(kept)
     assert rival is not None
-    field, unit, width = VALUES[goal]
-    own, other = (float(getattr(kept[key], field) or 0.0) for key in (first, rival))
-    ratio = own / other if goal == "throughput" else other / own
-    close = [key for key in others if (kept[key].worse_probability or 1.0) < TOLD_APART]
-    chances = [chance for key in close or [rival] if (chance := kept[key].worse_probability) is not None]
-    return Choice(
-        runs=(first, rival, *(key for key in others if key != rival)),
-        metric=goal,
-        value=Quantity(own, unit, getattr(kept[first], width)),
-        ratio=ratio,
-        probability=min(chances, default=None),  # it is the best at most as surely as it beats each tied placement
-        ahead=kept[rival].worse_probability,
-        tied=tuple(sorted(close, key=lambda key: key != rival)),
-    )
+    values = {key: Quantity(float(getattr(row, field) or 0.0), unit, getattr(row, width)) for key, row in kept.items()}
+    return choose(goal, values, lambda _, other: kept[other].worse_probability).facing(rival)
 
 
 def _divide(key: int, one: Candidate, goal: Goal) -> Iterator[Share]:

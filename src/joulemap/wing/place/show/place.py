@@ -104,7 +104,7 @@ def describe_answer(facts: Facts) -> str:
     (best, own), (other, least) = ((facts.runs[key], facts.find_values(key)[goal]) for key in choice.runs[:2])
     given = {"name": name_run(best), "rival": name_run(other), "ratio": choice.ratio}
     given["chance"] = show_chance(choice.against(choice.runs[1])[1])
-    is_tied = choice.runs[1] in choice.tied or (choice.ratio or 0.0) <= TIE_RATIO
+    is_tied = choice.runs[1] in choice.close
     if is_tied and other.settings == (ALONE,) != best.settings:
         gain = 1.0 - 1.0 / (choice.ratio or 1.0)
         return TOO_CLOSE(gain=gain, instead=MEASURE if gain > LEAST_GAIN else "", **given)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from functools import partial
+from typing import ClassVar, Final
 
 import attrs
 
@@ -20,17 +20,18 @@ from joulemap.ask import (
     Scope,
     Share,
     Subject,
+    choose,
     drop_idle_hours,
     find_caveats,
     read_usage,
 )
-from joulemap.domain import TIE_RATIO, USAGE, Settings, Table, Usage, make_table
+from joulemap.domain import Settings, Table, first_of_each, make_table
 from joulemap.domain.default import LEARNED
 from joulemap.generated.compare import PairChance
 from joulemap.generated.cost import AssumedNumber
-from joulemap.physics import BOARD, TOLD_APART, probability_better
+from joulemap.physics import BOARD, probability_better
 from joulemap.plan import Source, ensure_all, find_targets, is_choice, opening_runs, select_hardware
-from joulemap.store import Connection, fetch
+from joulemap.store import fetch
 from joulemap.system import UnsupportedError, frozen
 from joulemap.wing.llm.serve import open_boxes
 from joulemap.wing.train.demand import list_steps
@@ -47,6 +48,9 @@ HARDWARE: Final = ("h100_sxm5", "a100_sxm4_80gb", "mi300x")
 
 SPEED: Final = "training_speed"
 SAMPLE: Final = "energy_per_sample"
+
+ERRORS: Final = {SPEED: "latency", SAMPLE: "energy_per_inference", "cost": ""}
+"""Metric that decides, most important first -> metric of runs with its errors; empty without one."""
 
 VALUES: Final[Mapping[str, tuple[str, str, str]]] = {
     SAMPLE: ("sample_j", "J", "energy_half_width"),
@@ -74,6 +78,8 @@ LEAST_SHARE: Final = 0.0005
 @frozen(kw_only=True)
 class TrainAnswer(RunAnswer):
     """Answer with the training step of a model on several chips, device counts, precisions and batches."""
+
+    is_billed: ClassVar[bool] = True
 
     about = ("model", "training", "pay")
 
@@ -109,7 +115,6 @@ def train(
     settings: Settings = LEARNED,
     *,
     training: Training = TRAINING,
-    usage: Usage = USAGE,
 ) -> TrainAnswer:
     """Return time, energy, memory and sample cost of a model's training step on each chip.
 
@@ -127,7 +132,7 @@ def train(
     selection = select_hardware(settings)
     steps = list(list_steps(model, training, settings, selection))
     ensure_all(source, [plan for step in steps for plan in step.plans.values()])
-    used, pay = read_usage(drop_idle_hours(usage), settings)  # training uses the devices all the time
+    used, pay = read_usage(drop_idle_hours(settings))  # training uses the devices all the time
     rows: list[TrainingRow] = []
     names: dict[int, str] = {}
     given = {**used, **pay}
@@ -145,9 +150,7 @@ def train(
                 if not ids:
                     raise UnsupportedError(describe_refused(rows), code="no_training", model=model)
                 scope = Scope.of_plan(plan, runs.connection, ids)
-                pairs = find_pairs(rows)
-                chances = {metric: _find_chance(runs.connection, pair, metric) for metric, pair in pairs.items()}
-                facts = find_facts(scope, rows, training, chances)
+                facts = find_facts(scope, rows, training)
                 scope.read()
                 chosen = next((one.pay for one in fetched.values()), "")
     return TrainAnswer(
@@ -163,60 +166,18 @@ def train(
     )
 
 
-def _find_chance(connection: Connection, pair: Sequence[TrainingRow], metric: str) -> float | None:
-    """Return the probability that the first configuration is better than the second, given the errors of their runs.
-
-    Return None for runs of different steps, whose errors are not compared.
-    """
-    first, second = pair
-    error = "energy_per_inference" if metric == SAMPLE else "latency"
-    chances = fetch(connection, PairChance, run_ids=[first.run_id, second.run_id], metric=error)
-    width = next((row.half_width for row in chances if row.run_id == first.run_id), None)
-    ratio = _compare(metric, first, second)
-    return probability_better(ratio, width) if width and ratio > 0.0 else None
-
-
-def _compare(metric: str, best: TrainingRow, rival: TrainingRow) -> float:
-    """Return the factor by which a configuration is better than another."""
-    pair = (rival.sample_j, best.sample_j) if metric == SAMPLE else (best.samples_per_s, rival.samples_per_s)
-    return (pair[0] or 0.0) / (pair[1] or math.inf)
-
-
 def rank(rows: Sequence[TrainingRow]) -> tuple[TrainingRow, ...]:
     """Return the rows that fit into memory, by descending samples per second."""
     return tuple(sorted((row for row in rows if row.status == OK), key=lambda row: -(row.samples_per_s or 0.0)))
 
 
-def find_rival(ranked: Sequence[TrainingRow]) -> TrainingRow | None:
-    """Return the best configuration of other hardware than the first; None for one hardware."""
-    first, *others = ranked
-    return next((row for row in others if row.label != first.label), None)
-
-
-def find_pairs(rows: Sequence[TrainingRow]) -> dict[str, tuple[TrainingRow, TrainingRow]]:
-    """Return metric -> (best row, rival); empty for a single row that fits into memory.
-
-    The row with the least energy per sample is compared with the fastest or, if it is that, with the next fastest.
-    """
-    ranked = rank(rows)
-    rival = find_rival(ranked) if ranked else None
-    if rival is None:
-        return {}
-    least = min(ranked, key=lambda row: row.sample_j or math.inf)
-    return {SPEED: (ranked[0], rival), SAMPLE: (least, rival if least.label == ranked[0].label else ranked[0])}
-
-
-def find_facts(
-    scope: Scope, rows: Sequence[TrainingRow], training: Training, chances: Mapping[str, float | None]
-) -> Facts:
-    """Return the facts of training; a run of the facts is a row.
-
-    `chances` maps a metric to the probability that its best row is better than its rival.
-    """
+def find_facts(scope: Scope, rows: Sequence[TrainingRow], training: Training) -> Facts:
+    """Return the facts of training; a run of the facts is a row."""
     known = dict(enumerate(rows, 1))
     keys = {id(row): key for key, row in known.items()}
     ranked = rank(rows)
-    choices = list(_choose(rows, keys, chances))
+    best = first_of_each(ranked, lambda row: row.label).values()
+    choices = list(_choose(scope, {keys[id(row)]: row for row in best}))
     stored: dict[int, list[int]] = {}
     for key, row in known.items():
         if row.run_id is not None:
@@ -251,27 +212,34 @@ def _name_runs(scope: Scope, known: Mapping[int, TrainingRow]) -> dict[int, Subj
     }
 
 
-def _choose(
-    rows: Sequence[TrainingRow], keys: Mapping[int, int], chances: Mapping[str, float | None]
-) -> Iterator[Choice]:
-    """Yield the fastest configuration, then the one with the least energy per sample."""
-    ranked = rank(rows)
-    for metric, (best, rival) in find_pairs(rows).items():
-        ratio = _compare(metric, best, rival)
-        chance = chances.get(metric)
-        is_tied = chance is not None and chance < TOLD_APART and ratio > TIE_RATIO
-        field, unit, width = VALUES["samples_per_s" if metric == SPEED else SAMPLE]
-        rest = [row for row in ranked if row is not best and row is not rival]
-        if metric == SAMPLE:
-            rest = sorted(rest, key=lambda row: row.sample_j or 0.0)
-        yield Choice(
-            runs=tuple(keys[id(row)] for row in (best, rival, *rest)),
-            metric=metric,
-            value=Quantity(getattr(best, field) or 0.0, unit, getattr(best, width)),
-            ratio=ratio,
-            probability=chance,
-            tied=(keys[id(rival)],) if is_tied else (),
-        )
+def _choose(scope: Scope, rows: Mapping[int, TrainingRow]) -> Iterator[Choice]:
+    """Yield the rankings of the fastest configuration of each hardware by speed, energy and cost; none for one."""
+    if len(rows) < 2:
+        return
+    ids = sorted({row.run_id for row in rows.values() if row.run_id is not None})
+    for metric, error in ERRORS.items():
+        field, unit, width = VALUES["samples_per_s" if metric == SPEED else metric]
+        known = {key: (getattr(row, field), getattr(row, width)) for key, row in rows.items()}
+        values = {key: Quantity(value, unit, half) for key, (value, half) in known.items() if value is not None}
+        if len(values) < len(rows):
+            continue
+        chances = fetch(scope.connection, PairChance, run_ids=ids, metric=error) if error else ()
+        widths: dict[tuple[int | None, int | None], float] = {
+            (row.run_id, row.other_run_id): row.half_width for row in chances
+        }
+        shared = {(one, other): widths.get((rows[one].run_id, rows[other].run_id)) for one in rows for other in rows}
+        beats = partial(_beat, values, shared)
+        yield choose(metric, values, beats, is_higher_better=metric == SPEED, per="sample")
+
+
+def _beat(
+    values: Mapping[int, Quantity], widths: Mapping[tuple[int, int], float | None], one: int, other: int
+) -> float | None:
+    """Return the probability that a configuration is better, given the errors that both share; None for runs of
+    different steps, whose errors are not compared.
+    """
+    width, ends = widths[one, other], sorted((values[one].value, values[other].value))
+    return probability_better(ends[1] / ends[0], width) if width and ends[0] > 0.0 else None
 
 
 def _list_phases(key: int, row: TrainingRow, training: Training) -> Iterator[Share]:

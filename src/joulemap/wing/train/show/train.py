@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.ask import Caveat, Choice, Entry, Facts, Refusal, Share
+from joulemap.ask import Caveat, Choice, Entry, Facts, Refusal, Share, find_decision
 from joulemap.domain import TIE_RATIO
 from joulemap.show import (
     MOST_WHY,
@@ -20,10 +20,10 @@ from joulemap.show import (
     Text,
     Title,
     describe_caveat,
+    describe_choices,
     describe_use,
     draw_figure,
     name_run,
-    show_chance,
     show_interval,
     show_quantity,
     show_range,
@@ -56,29 +56,12 @@ STEP_TIME: Final = "step time"
 SHOWN: Final = 20
 """Maximum configurations in a figure."""
 
-PAID: Final = Template("cost and carbon: {use}; `joulemap cost --details` lists the other assumptions")
+PAID: Final = Template("cost and carbon: {use}; `joulemap cost --show details` lists the other assumptions")
 
 ONLY: Final = Template("Expect {most}{rate} {unit} from {name}[, at {sample} per sample].")
 BEST: Final = Template("Use {name}: it trains at {most}{rate} {unit}[ and uses {sample} per sample].")
 AT_MOST: Final = "at most "
-TAKE: Final = Template("Take {name}: it trains {faster:x} faster than {rival}[ ({chance} sure)][ {energy}][; {price}].")
-CHEAP: Final = Template("a sample costs {ratio:x} less")
-DEAR: Final = Template("a sample costs {ratio:x} more")
-ALIKE: Final = "on about the same energy per sample"
-LESS: Final = Template("and uses {ratio:x} less energy per sample[ ({chance})]")
-EACH: Final = Template(
-    "{name} for speed, {other} for energy: {other} uses {ratio:x} less energy per sample[ ({chance} sure)] and trains "
-    "{faster:x} slower."
-)
-THRIFTY: Final = Template(
-    "Take {name}: it uses {ratio:x} less energy per sample than {rival}[ ({chance} sure)], which trains about as fast."
-)
-CHEAPER: Final = Template(
-    "Take {name}: a sample costs {ratio:x} less than on {rival}; speed and energy are a tie[ ({chance} likely faster)]."
-)
-EITHER: Final = Template(
-    "Take {name} or {rival}, whichever is at hand: {name} may train {faster:x} faster[ ({chance} likely)]."
-)
+PRICED: Final = Template("{head}; a sample costs {ratio:x} {word}")
 TOKENS, SAMPLES = "tokens/s", "samples/s"
 EPOCHS: Final = Template("{epochs:n epoch}")
 ALL_SAMPLES: Final = Template("{samples:n sample}")
@@ -116,8 +99,12 @@ MOST_REFUSED: Final = 2
 
 def describe_answer(facts: Facts) -> str:
     """Return the configuration to take by training speed and energy per sample, or the values of the fastest one."""
-    if choices := facts.of(Choice):
-        return _describe_pair(facts, *choices)
+    if decision := find_decision(facts):
+        ratio = _compare(facts, "cost", decision.runs) if len(decision.leads) < 3 else None
+        word = "less" if (ratio or 1.0) < 1.0 else "more"
+        priced = None if ratio is None else max(ratio, 1.0 / ratio)
+        add = PRICED if priced is not None and priced > TIE_RATIO else None
+        return describe_choices(facts.of(Choice), facts.runs, add, ratio=priced, word=word)
     entry = facts.of(Entry)[0]
     values = entry.values
     unit, rate = (TOKENS, values["tokens_per_s"]) if "tokens_per_s" in values else (SAMPLES, values["samples_per_s"])
@@ -129,36 +116,6 @@ def describe_answer(facts: Facts) -> str:
         unit=unit,
         sample=show_range(values["energy_per_sample"]) if "energy_per_sample" in values else None,
     )
-
-
-def _describe_pair(facts: Facts, speed: Choice, energy: Choice) -> str:
-    """Return what to take of the fastest configuration, its rival, and the one with the least energy per sample."""
-    first, second, thrifty = (name_run(facts.runs[key]) for key in (*speed.runs[:2], energy.run))
-    is_fast, is_thrifty = (not one.tied and (one.ratio or 0.0) > TIE_RATIO for one in (speed, energy))
-    given = {"name": thrifty, "rival": name_run(facts.runs[energy.runs[1]]), "ratio": energy.ratio}
-    given["chance"] = show_chance(energy.probability)
-    if is_thrifty and thrifty != first and (is_fast or thrifty != second):
-        faster = _compare(facts, "samples_per_s", (speed.run, energy.run))
-        return EACH(**{**given, "name": first, "other": thrifty, "faster": faster})
-    cost = _compare(facts, "cost", speed.runs[:2])
-    least, is_cheap = 1.0 if cost is None else max(cost, 1.0 / cost), cost is not None and cost < 1.0
-    if is_fast:
-        is_alike = not is_thrifty and {*energy.runs[:2]} == {*speed.runs[:2]}
-        return TAKE(
-            name=first,
-            faster=speed.ratio,
-            rival=second,
-            chance=show_chance(speed.probability),
-            energy=LESS(**given) if is_thrifty else ALIKE if is_alike else None,
-            price=(CHEAP if is_cheap else DEAR)(ratio=least) if least > TIE_RATIO else None,
-        )
-    if is_thrifty:
-        return THRIFTY(**given)
-    if least < TIE_RATIO:
-        return EITHER(name=first, rival=second, faster=speed.ratio, chance=show_chance(speed.probability))
-    cheap, dear = (first, second) if is_cheap else (second, first)
-    chance = speed.probability if is_cheap or speed.probability is None else 1.0 - speed.probability
-    return CHEAPER(name=cheap, rival=dear, ratio=least, chance=show_chance(chance))
 
 
 def _compare(facts: Facts, metric: str, runs: Sequence[int]) -> float | None:
@@ -196,7 +153,8 @@ def _describe_total(facts: Facts) -> Iterator[str]:
 
 def _describe_limit(facts: Facts) -> str:
     """Return the memory bandwidth or the peak that limits the fastest configuration, and its rival."""
-    pair = next((one.runs[:2] for one in facts.of(Choice)), facts.of(Entry)[0].runs)
+    decision = find_decision(facts)
+    pair = facts.of(Entry)[0].runs if decision is None else decision.runs
     values = {run: facts.find_values(run) for run in pair}
     is_bound = all("bandwidth" in one and one["memory_bound"].value > MOSTLY for one in values.values())
     part, whole = (PART, MEMORY) if is_bound else (PEAK, UNITS)

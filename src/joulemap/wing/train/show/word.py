@@ -11,7 +11,7 @@ WORDS: Final = Words(
         "lower_bound": Template("the time of {chips} is a lower bound: kernels that convert operands are not counted"),
         "too_large": Template("batch {batch:#} does not fit in the memory of {chips}[ (it fits with {fits_with})]"),
     },
-    nouns={"training_speed": "training speed", "energy_per_sample": "energy per sample"},
+    nouns={"training_speed": "speed", "energy_per_sample": "energy per sample"},
     better={
         "training_speed": Template("trains {ratio:x} {faster}[ than {rival}]"),
         "energy_per_sample": Template("uses {ratio:x} {less} energy per sample[ than {rival}]"),

@@ -40,6 +40,16 @@ class StraightPass:
         )
         return seconds, seconds * self.watts
 
+    def find_step(self, sequences: float, context: float) -> tuple[float, float, float, float, float]:
+        """Return the cost of a decode pass and its slopes, which hold up to any context."""
+        seconds, longer = float(self.step(sequences, context, 0.0, 0.0)[0]), self.cached_s * sequences
+        return seconds, seconds * self.watts, longer, longer * self.watts, 1e12
+
+    def find_mixed(self, sequences: float, context: float, prompt: float, prompt_context: float) -> tuple[float, float]:
+        """Return the cost of a pass with prompt tokens."""
+        seconds = float(self.step(sequences, context, prompt, prompt_context)[0])
+        return seconds, seconds * self.watts
+
     def price(self, passes: Passes, /) -> Cost:
         """Return the cost of passes in the form of the closed formulas."""
         alone = passes.tokens > 1.0
