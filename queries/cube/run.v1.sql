@@ -80,9 +80,9 @@ padding_fraction = { type = "DOUBLE", null = true, meaning = "share of executed_
 compute_bound_count = { type = "BIGINT", null = "all", meaning = "number of compute-bound subgraphs" }
 memory_bound_count = { type = "BIGINT", null = "all", meaning = "number of memory-bound subgraphs" }
 launch_bound_count = { type = "BIGINT", null = "all", meaning = "number of launch-bound subgraphs" }
-compute_time_fraction = { type = "DOUBLE", null = true, meaning = "share of the latency in compute-bound subgraphs" }
-memory_time_fraction = { type = "DOUBLE", null = true, meaning = "share of the latency in memory-bound subgraphs" }
-launch_time_fraction = { type = "DOUBLE", null = true, meaning = "share of the latency in launch-bound subgraphs" }
+compute_time_fraction = { type = "DOUBLE", null = true, meaning = "share of the latency that is neither launches nor waiting for memory" }
+memory_time_fraction = { type = "DOUBLE", null = true, meaning = "share of the latency that is waiting for memory, with passes that the runtime adds" }
+launch_time_fraction = { type = "DOUBLE", null = true, meaning = "share of the latency that is the fixed cost of kernels" }
 parameter_count = { type = "BIGINT", meaning = "elements of all parameters" }
 reason = { type = "VARCHAR", meaning = "reason of refusal" }
 created_at = { type = "TIMESTAMP", unit = "UTC", meaning = "time of storing" }
@@ -119,11 +119,21 @@ allocation AS (
         count(*) FILTER (WHERE bottleneck = 'compute') AS compute_bound_count,
         count(*) FILTER (WHERE bottleneck = 'memory') AS memory_bound_count,
         count(*) FILTER (WHERE bottleneck = 'launch') AS launch_bound_count,
-        sum(CASE WHEN bottleneck = 'compute' THEN latency_fs ELSE 0 END) AS compute_fs,
-        sum(CASE WHEN bottleneck = 'memory' THEN latency_fs ELSE 0 END) AS memory_fs,
-        sum(CASE WHEN bottleneck = 'launch' THEN latency_fs ELSE 0 END) AS launch_fs
-    FROM internal.run_subgraph
-    WHERE run_id IN (SELECT unnest($run_ids))
+        sum(latency_fs - launch_fs - memory_fs) AS compute_fs,
+        sum(memory_fs) AS memory_fs,
+        sum(launch_fs) AS launch_fs
+    FROM (
+        -- launches first; then passes of the runtime, and the rest by the larger of computing and memory
+        SELECT
+            s.*,
+            least(s.latency_fs, CAST(round(s.launch_s * 1e15) AS BIGINT)) AS launch_fs,
+            least(
+                s.latency_fs - launch_fs,
+                CASE WHEN s.compute_s >= s.memory_s THEN CAST(round(s.pass_s * 1e15) AS BIGINT) ELSE s.latency_fs END
+            ) AS memory_fs
+        FROM internal.run_subgraph AS s
+        WHERE s.run_id IN (SELECT unnest($run_ids))
+    ) AS t
     GROUP BY run_id
 ),
 work AS (

@@ -16,7 +16,7 @@ edp_js = { type = "DOUBLE", unit = "Js", meaning = "E_i t_i, its own energy x it
 edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(E_i T + E t_i) / 2; adds up to E T of its run" }
 share_fraction = { type = "DOUBLE", meaning = "share of its run's energy-delay product" }
 least_ratio = { type = "DOUBLE", null = true, meaning = "edp_share_js over the least of all runs; 1 for the best" }
-is_best = { type = "BOOLEAN", meaning = "true for the least edp_share_js; ties go to the first name" }
+is_best = { type = "BOOLEAN", meaning = "true for the least edp_share_js alone; false for all runs of a tie" }
 bottleneck = { type = "VARCHAR", meaning = "compute, memory or launch" }
 */
 WITH part AS (
@@ -35,7 +35,8 @@ SELECT
     subgraph_index, name, fusion_pattern, hardware, rank, energy_j, latency_s, edp_js, edp_share_js,
     edp_share_fraction AS share_fraction,
     edp_share_js / nullif(min(edp_share_js) OVER (PARTITION BY subgraph_index), 0e0) AS least_ratio,
-    row_number() OVER (PARTITION BY subgraph_index ORDER BY edp_share_js, hardware, run_id) = 1 AS is_best,
+    rank() OVER (PARTITION BY subgraph_index ORDER BY edp_share_js) = 1
+        AND count(*) OVER (PARTITION BY subgraph_index, edp_share_js) = 1 AS is_best,
     bottleneck, run_id
 FROM part
 ORDER BY

@@ -10,10 +10,10 @@ saved_latency_s = { heading = "time saved" }
 saved_dram_bytes = { heading = "off-chip bytes saved" }
 saved_energy_j = { heading = "energy saved" }
 fusion_pattern = { heading = "pattern" }
-saved_latency_fraction = { heading = "time share" }
+saved_latency_fraction = { heading = "of its time" }
 saved_moved_bytes = { heading = "bytes moved saved" }
-saved_energy_fraction = { heading = "energy share" }
-saved_edp_fraction = { heading = "EDP share" }
+saved_energy_fraction = { heading = "of its energy" }
+saved_edp_fraction = { heading = "of the run's EDP" }
 pass_bytes = { heading = "extra passes" }
 separate_latency_s = { heading = "separate time" }
 latency_s = { heading = "time" }

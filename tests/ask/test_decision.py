@@ -6,8 +6,9 @@ import itertools
 
 import pytest
 
-from joulemap.ask.decision import decide
-from joulemap.ask.fact import Choice, Quantity
+from compare import assert_close
+from joulemap.ask.decision import choose, decide, list_sold
+from joulemap.ask.fact import Choice, Quantity, Subject
 
 RUNS = (1, 2, 3)
 WORSE = 4
@@ -74,3 +75,43 @@ def test_facing_another_run_keeps_what_is_known_of_the_first() -> None:
     faced = choice.facing(3)
     assert faced.runs == (1, 3, 2)
     assert faced.against(3) == choice.against(3) and faced.against(2) == choice.against(2)
+
+
+@pytest.mark.parametrize("values", itertools.permutations((1.0, 1.3, 4.0)))
+def test_a_ranking_is_by_value_and_ties_are_those_that_the_winner_hardly_beats(values: tuple[float, ...]) -> None:
+    known = {run: Quantity(value, "J", 0.5) for run, value in zip(RUNS, values, strict=True)}
+    choice = choose("energy", known)
+    assert list(choice.runs) == sorted(RUNS, key=lambda run: known[run].value)
+    first, second, third = choice.runs
+    assert choice.tied == (second,) and choice.close == {first, second}
+    assert_close(choice.find_ratio(third), 4.0)
+    assert choice.probability == choice.ahead  # it is the best at most as surely as it beats the closest one
+    most = choose("throughput", known)
+    assert most.runs == choice.runs[::-1]
+    assert choose("memory", {run: Quantity(1.0, "B") for run in RUNS}).equal == RUNS
+
+
+def test_a_third_metric_breaks_a_tie_of_two() -> None:
+    tied = [make_choice(metric, RUNS, RUNS[1:]) for metric in ("energy", "latency")]
+    cost = make_choice("cost", RUNS[::-1], ())
+    assert decide([*tied, cost]).run == RUNS[-1] and not decide([*tied, cost]).leads[-1].is_tied
+    apart = [make_choice("energy", RUNS, ()), tied[1]]
+    assert decide([*apart, cost]).run == RUNS[0] and len(decide([*apart, cost]).leads) == 2
+
+
+def test_a_tie_on_both_metrics_faces_a_run_that_the_second_one_tells_apart() -> None:
+    energy, latency = make_choice("energy", RUNS, RUNS[1:]), make_choice("latency", RUNS, RUNS[1:2])
+    decision = decide([energy, latency])
+    assert (decision.runs, decision.alike) == ((1, 3), (2,))
+    assert [one.is_tied for one in decision.leads] == [True, False]
+
+
+def test_runs_of_one_name_are_one() -> None:
+    names = {1: Subject(hardware="l4"), 2: Subject(hardware="t4"), 3: Subject(hardware="l4")}
+    choices = [make_choice("energy", (1, 2), ()), make_choice("throughput", (3, 2), ())]
+    assert decide(choices).is_trade and not decide(choices, names).is_trade
+
+
+def test_what_is_on_sale_goes_first_if_anything_is() -> None:
+    assert list_sold(RUNS, lambda run: run > 1) == [2, 3]
+    assert list_sold(RUNS, lambda _: False) == [1, 2, 3]

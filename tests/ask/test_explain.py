@@ -62,6 +62,18 @@ def ask(book: Book, name: str, **parameters: object) -> list[dict[str, Any]]:
     return run_query(book.connection, find_query(name), {"run_a": 1, "run_b": 2, **parameters}).records()
 
 
+def test_a_run_and_a_pair_divide_time_alike(book: Book) -> None:
+    for run_id, side in ((1, "a"), (2, "b")):
+        spent: dict[str, int] = {}
+        for row in ask(book, "explain.delay"):
+            spent[row["resource"]] = spent.get(row["resource"], 0) + row[f"spent_{side}_fs"]
+        alone = run_query(book.connection, find_query("analyze.bottleneck"), {"run_id": run_id}).records()
+        (whole,) = run_query(book.connection, find_query("utilization.summary"), {"run_ids": [run_id]}).records()
+        for row in alone:
+            assert row["latency_fs"] == spent.get(row["bottleneck"], 0)
+            assert_close(row["latency_fraction"], whole[f"{row['bottleneck']}_time_fraction"])
+
+
 def test_a_latency_worked_out_by_hand(book: Book) -> None:
     rows = {(row["contributor"], row["term"]): row for row in ask(book, "explain.latency")}
     # part 0 goes from 100 slots in 1 s to 200 in 2 s: the same 10 ms a slot, so all of it is count

@@ -131,6 +131,52 @@ def try_members(doors: Doors, rng: random.Random) -> None:
     _compare_flip(doors, model, pairs[0], ("--precision", precision))  # of one microarchitecture: close ones
 
 
+def try_commands(doors: Doors, rng: random.Random) -> None:
+    """Ask several commands for the best of the same chips in one configuration."""
+    court = doors.court
+    model, chips, settings = draw_question(rng, 4)
+    same = ("--batch", "1", "--runtime", "fused", "--boundary", "board")
+    asked = {
+        "compare": ("compare", model, ",".join(chips), *settings, *same),
+        "recommend": ("recommend", model, ",".join(chips), *settings, *same),
+        "sweep": ("sweep", model, ",".join(chips), *settings, *same),
+        "pareto": ("pareto", model, ",".join(chips), *settings, *same),
+    }
+    answers = {name: answer for name, words in asked.items() if (answer := doors.ask(*words)) is not None}
+    chosen = {name: list_choices(one) for name, one in answers.items()}
+    found = {name: _read_ranking(answers[name], some[0]) for name, some in chosen.items() if some and name != "pareto"}
+    rows = answers["recommend"]["rows"] if "recommend" in answers else []
+    if any(row["hostless_value"] != row["objective_value"] for row in rows):
+        found.pop("recommend", None)  # it counts hosts
+    for (one, first), (other, second) in itertools.pairwise(found.items()):
+        court.same("one decision of commands", first, second, _of(asked[one], asked[other]))
+    sold = [
+        row for row in answers.get("compare", {"rows": ()})["rows"] if row["status"] == "ok" and row["is_available"]
+    ]
+    for name, some in ((name, some) for name, some in chosen.items() if sold and some):
+        taken = answers[name]["runs"][str(some[0]["runs"][0])]["hardware"].partition("@")[0]  # in any power mode
+        is_sold = taken in {row["hardware"].partition("@")[0] for row in sold}
+        court.same("one rule of sale", is_sold, True, _of(asked[name]))
+    _check_broken(doors, answers.get("recommend"), asked["recommend"])
+
+
+def _read_ranking(answer: dict[str, Any], choice: dict[str, Any]) -> tuple[str, list[str]]:
+    """Return the best chip of a choice, and those that are tied with it."""
+    names = {int(run): one["hardware"] for run, one in answer["runs"].items()}
+    close = {names[run] for run in (*choice.get("tied", ()), *choice.get("equal", ()))}
+    return names[choice["runs"][0]], sorted(close - {names[choice["runs"][0]]})
+
+
+def _check_broken(doors: Doors, answer: dict[str, Any] | None, words: tuple[str, ...]) -> None:
+    """Check that a recommendation takes, of tied chips, the best or one as good by the metric that breaks the tie."""
+    first, *others = list_choices(answer) if answer is not None else [{}]
+    if answer is None or answer["best"] is None or not first.get("tied") or not others:
+        return
+    next_one = others[0]
+    close = {next_one["runs"][0], *next_one.get("tied", ()), *next_one.get("equal", ())}
+    doors.court.same("a tie is broken by the next metric", answer["best"]["run_id"] in close, True, _of(words))
+
+
 def _check_line(doors: Doors, answer: dict[str, Any], words: tuple[str, ...], chips: Sequence[str]) -> None:
     """Check what a first line says of ties, sale, and chips without a result."""
     court, told, choices = doors.court, answer["answer"], list_choices(answer)

@@ -67,6 +67,8 @@ TRIALS: Final = (
            "one pair", "worse chip", "default chips"),
     _trial("metrics", choice.try_metrics, 0.03, "asked metric", "reasons", "reasons add up", "one mark"),
     _trial("members", choice.try_members, 0.03, "list is its members", "one rule of ties", "winner"),
+    _trial("commands", choice.try_commands, 0.03, "one decision of commands", "one rule of sale",
+           "a tie is broken by the next metric"),
     _trial("lists", choice.try_lists, 0.03, "list is its members", "one decision of a list", "reasons add up"),
     _trial("servers", choice.try_servers, 0.01, "one pair"),
     _trial("limits", choice.try_limits, 0.03, "scenario is its limits", "own prices", "sweep keeps its limit"),

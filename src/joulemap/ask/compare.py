@@ -102,7 +102,6 @@ def find_facts(
         lead = next((one for one in decision.leads if not one.is_tied), decision.leads[0])
         rivals = (*decision.runs[1:], *(one.run for one in beyond))  # one on sale alone is compared with what is not
         pair = (decision.run, next(iter(rivals), decision.run))
-        choices = [one.facing(pair[0] if one.run == pair[1] else pair[1]) for one in choices]
         batches = tuple(scope.outlines[one].batch if per else 1 for one in pair)
         terms = find_causes(scope, pair, cast("MetricName", lead.metric), (batches[0], batches[1]))
     caveats = find_caveats(scope, choices, metric=choices[0].metric if choices else metric)

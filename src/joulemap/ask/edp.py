@@ -93,8 +93,8 @@ def find_facts(
                 metric="wins",
                 level="subgraph",
                 count=count,
-                total=wins.total(),
-                share=count / wins.total(),
+                total=total.subgraph_count,
+                share=count / total.subgraph_count,
             )
             for one, count in sorted(wins.items(), key=lambda item: (-item[1], item[0]))
         ),

@@ -295,7 +295,7 @@ def _find_turns(winners: Iterable[SweepWinner], points: Sequence[SweepPoint]) ->
     names = [name for name in ("model", "precision", "runtime") if len({getattr(row, name) for row in points}) > 1]
     ids = {(*find_series(row), row.batch): row.run_id for row in points}
     courses = group(winners, lambda row: (row.model, row.precision, row.runtime, row.metric))
-    for rows in sorted(courses.values(), key=lambda rows: TURNING.index(rows[0].metric)):
+    for rows in (rows for metric in TURNING for rows in courses.values() if rows[0].metric == metric):
         if len(rows) < 2 or max(row.candidate_count for row in rows) < 2:
             continue
         for row in (one for one in rows if one.is_change or one is rows[0]):

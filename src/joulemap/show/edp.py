@@ -20,6 +20,7 @@ from joulemap.show.run import prove_parts, title_run
 from joulemap.show.shape import Part, Shape, line
 
 LOWEST: Final = "lowest"
+TIE: Final = "tie"
 BESIDE: Final = Template("{edp_share_js:Js} ({share_fraction:%})", is_number=True)
 REST: Final = Template("{share:%} of energy x delay")
 
@@ -62,9 +63,9 @@ def lay_beside(answer: EdpAnswer, rows: Sequence[EdpComparison], limit: int, **_
         subgraphs.setdefault(row.subgraph_index, {})[row.run_id] = row
     lines = []
     for by_run in list(subgraphs.values())[:limit]:
-        first, best = next(iter(by_run.values())), next(row for row in by_run.values() if row.is_best)
+        first, best = next(iter(by_run.values())), [names[row.run_id] for row in by_run.values() if row.is_best]
         cells = [BESIDE(by_run[run_id]) if run_id in by_run else "" for run_id in names]
-        lines.append((first.name, *cells, names[best.run_id], first.fusion_pattern))
+        lines.append((first.name, *cells, best[0] if best else TIE, first.fusion_pattern))
     headings = ("subgraph", *names.values(), LOWEST, "pattern")
     drawn = Grid(headings=headings, rows=tuple(lines), keep=(*names.values(), LOWEST))
     return drawn.out_of(len(subgraphs), limit, "subgraphs")

@@ -7,7 +7,8 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from joulemap.ask.fact import Choice, Entry, Facts, Front, Subject, Term
+from joulemap.ask.decision import decide
+from joulemap.ask.fact import Choice, Entry, Facts, Front, Term
 from joulemap.ask.pareto import ParetoAnswer
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.table import Column
@@ -25,30 +26,26 @@ from joulemap.show.candidate import (
     show_odds,
     title_candidates,
 )
-from joulemap.show.choice import describe_choice, finish
+from joulemap.show.choice import describe_choices, describe_lead, finish
 from joulemap.show.page import Figures
 from joulemap.show.present.cell import show_chance
 from joulemap.show.present.document import Block, FieldCell, Grid
 from joulemap.show.present.template import Template
 from joulemap.show.run import show_limit
-from joulemap.show.run_name import join_names, name_all, name_first, name_run
+from joulemap.show.run_name import join_names, name_all, name_run
 from joulemap.show.shape import Part, Shape
 from joulemap.show.term import describe_causes
 
-KNEE: Final = Template("Take {pick}, the knee: it {gain} ({best}) at {loss:x} the {x}[; {chance} likely on the front]")
-ENDS: Final = Template(
-    "{first} for {x}, {pick}[, the {knee},] for {y}: {pick} {gain} at {loss:x} the {x}[; {chance} likely on the front]"
+KNEE: Final = Template("Take {pick}, the knee: it {clauses:and}[; {chance} likely on the front]")
+KNEE_OR_END: Final = Template(
+    "{pick}, the knee, or {first}, the {best}: {pick} {clauses:and}[; {chance} likely on the front]"
 )
-SMALL: Final = Template("Take {taken}: it {gain}, which {loss}")
+LIKELY: Final = Template("{head}[; {pick} is {chance} likely on the front]")
 ONE: Final = Template("Take {name}: {x} and {y}, both better than those of every other[ {sold}] configuration.")
 ALONE: Final = Template("{name} is the only configuration: {x}, {y}.")
 RATE: Final = Template("{name} attains {rate:ops/s} on {count:n inference} ({time:s})")
-SHORT: Final = {"energy_per_inference": "energy", "edp_per_inference": "edp"}
-"""Metric -> metric by whose name a sentence about one model calls it."""
 BEYOND: Final = Template("{names}, which cannot be bought, would be on the front ({count:n configuration})")
 
-SLIGHT: Final = 1.1
-"""Factor below which the gain of one end of a front is not worth the cost of the other."""
 NOTHING: Final = Template("No configuration has a known {x} and a known {y}.")
 ABOUT: Final = Template("{count:n configuration}[, {use}]")
 DRAWN_ABOUT: Final = Template("{y.meaning} over {x.meaning}")
@@ -80,8 +77,7 @@ def describe_answer(facts: Facts) -> str:
     if front is None:
         x, y = (METRIC[name].meaning for name in facts.asked if name in METRIC)
         return NOTHING(x=x, y=y)
-    own, fastest = facts.of(Choice)[:2]
-    (x, y), first = front.metrics, front.run
+    choices, first = facts.of(Choice), front.run
     if len(front.runs) == 1:
         own_values = facts.of(Entry)[0].values
         shown = {at: show_metric(name, own_values[name].value) for at, name in zip("xy", front.metrics, strict=True)}
@@ -89,38 +85,25 @@ def describe_answer(facts: Facts) -> str:
             return ALONE(name=name_run(facts.runs[first]), **shown)
         sold = None if all(one.is_available for one in facts.of(Front)) else "available"
         return ONE(name=name_run(facts.runs[first]), sold=sold, **shown)
-    short, metric = SHORT.get(y, y), find_limited(x)
-    runs, loss = facts.runs, fastest.ratio or 1.0
-    is_trade = front.knee is None or (own.ratio or 1.0) < max(loss, 1.0 / loss)
-    chance = facts.find_values(own.run).get("probability_front")
-    values: dict[str, Any] = {
-        "first": name_run(runs[first]),
-        "pick": name_first(runs, own),
-        "gain": _describe_gain(own, runs, "" if is_trade else None),
-        "best": name_end(x),
-        "loss": 1.0 / loss if metric.is_higher_better else loss,
-        "x": metric.label,
-        "y": find_limited(short).label,
-        "chance": "" if chance is None or not runs[own.run].is_sure else show_chance(chance.value),
+    taken = choices[0].run
+    chance = facts.find_values(taken).get("probability_front")
+    sure = "" if chance is None or not facts.runs[taken].is_sure else show_chance(chance.value)
+    if front.knee is None:
+        return describe_choices(choices, facts.runs, LIKELY, pick=name_run(facts.runs[taken]), chance=sure)
+    gain, loss = decide(choices).leads
+    clauses = [describe_lead(gain, name_run(facts.runs[first]), "inference"), describe_lead(loss, "", "inference")]
+    form = KNEE if (gain.ratio or 1.0) >= (loss.ratio or 1.0) else KNEE_OR_END
+    given = {
+        "pick": name_run(facts.runs[taken]),
+        "first": name_run(facts.runs[first]),
+        "best": name_end(front.metrics[0]),
     }
-    slight, great = sorted((own, fastest), key=lambda one: one.ratio or 1.0)
-    if front.knee is None and (slight.ratio or 1.0) < SLIGHT:
-        taken, gain = name_first(runs, great), _describe_gain(great, runs)
-        return SMALL(taken=taken, gain=gain, loss=_describe_gain(slight, runs, "")) + "."
-    if not is_trade:
-        return finish([KNEE(**values), KNEE(**{**values, "chance": ""})])
-    knee = "knee" if front.knee is not None else None
-    return finish([ENDS(knee=knee, **{**values, "chance": one}) for one in (values["chance"], "")])
-
-
-def _describe_gain(choice: Choice, runs: Mapping[int, Subject], rival: str | None = None) -> str:
-    """Return the clause on an end of a front; `rival` replaces the name of the other end."""
-    return describe_choice(attrs.evolve(choice, metric=SHORT.get(choice.metric, choice.metric)), runs, rival)
+    return finish([form(clauses=clauses, chance=one, **given) for one in (sure, "")])
 
 
 def name_end(name: str) -> str:
     """Return the reason to choose the end of a front that is best by a metric."""
-    metric = find_limited(SHORT.get(name, name))
+    metric = find_limited(name)
     return BEST.get(name) or BEST_BY(word="most" if metric.is_higher_better else "least", noun=metric.label)
 
 

@@ -82,7 +82,8 @@ def find_facts(
             ExaminedDeployment.of(key, row, steps.get(row.hardware), hosts, slow_step_s=row.between_s, **known)
         )
     kept = {key: row for key, row in rows.items() if not row.is_growing}
-    choices = [_choose(kept, metric, batches) for metric in WIDTHS] if len(kept) > 1 and not pools else []
+    costs = [] if any(getattr(row, VALUES[COST][0]) is None for row in kept.values()) else [COST]
+    choices = [_choose(kept, metric, batches) for metric in (*WIDTHS, *costs)] if len(kept) > 1 and not pools else []
     most_context = question.decoder.context_length
     own = (
         *find_served(deployed, question.stack.label, most_context=most_context),
@@ -115,7 +116,7 @@ def _key(row: LoadRow | ServedRow) -> tuple[str, str, int]:
 def _choose(rows: Mapping[int, LoadRow], metric: str, batches: Mapping[int, ServedRow | None]) -> Choice:
     """Return the best deployment by a metric, and those that are statistically tied with it."""
     field, unit = VALUES[metric]
-    widths = {key: getattr(batches[key], WIDTHS[metric], None) for key in rows}
+    widths = {key: getattr(batches[key], WIDTHS.get(metric, ""), None) for key in rows}
     return choose(metric, {key: Quantity(float(getattr(row, field)), unit, widths[key]) for key, row in rows.items()})
 
 

@@ -6,7 +6,7 @@ In disaggregated serving, each pool has as many servers as the load requires.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -191,19 +191,6 @@ def _list_gaps(served: Served) -> dict[str, float]:
         "gap_p90_s": gaps.p90,
         "gap_p99_s": gaps.p99,
     }
-
-
-def choose_loads(rows: Iterable[LoadRow]) -> tuple[LoadRow, LoadRow]:
-    """Return two of the rows that keep up with the load: the lowest p99 TTFT, and the least energy per token.
-
-    If none keeps up, both are the row that serves the most requests per second.
-    """
-    all_rows = list(rows)
-    kept = [row for row in all_rows if not row.is_growing]
-    if not kept:
-        most = max(all_rows, key=lambda row: row.served_per_s)
-        return most, most
-    return min(kept, key=lambda row: row.first_token_p99_s), min(kept, key=lambda row: row.output_token_j)
 
 
 FULL: Final = 0.8

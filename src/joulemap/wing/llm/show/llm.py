@@ -29,7 +29,7 @@ from joulemap.wing.llm.ask.batch import GOALS as METRICS, VALUES
 from joulemap.wing.llm.ask.llm import LlmAnswer
 from joulemap.wing.llm.ask.served import TAIL
 from joulemap.wing.llm.capacity.case import UNSUPPORTED
-from joulemap.wing.llm.capacity.load import choose_loads, find_assumed
+from joulemap.wing.llm.capacity.load import find_assumed
 from joulemap.wing.llm.capacity.row import enclose_seller
 from joulemap.wing.llm.generated.row import ServedPhase
 from joulemap.wing.llm.phase import ANSWER
@@ -181,7 +181,7 @@ def find_leader(answer: LlmAnswer) -> tuple[ServedPhase, ServedPhase | None]:
         first = next(row for row in steps if (row.label, row.batch) == (taken.label, taken.batch))
         rivals = tuple(row.hardware for row in beside)
     if answer.loads.rows:  # a batch of --show details may have another winner than the load
-        best = choose_loads(answer.loads)[1]
+        best = answer.loads[load.list_taken(answer.facts)[0] - 1]
         served = (best.hardware, best.precision, best.device_count)
         own = [row for row in steps if (row.hardware, row.precision, row.device_count) == served]
         flown = answer.serving.in_flight
@@ -248,7 +248,9 @@ LLM: Final = Shape(
                 "assumed_energy_fraction": lambda row: show_assumed(find_assumed(row)),
                 "up": lambda row: "no" if row.is_growing else "yes",
             },
-            cells=lambda answer: {"stays": lambda row: row in choose_loads(answer.loads)},
+            cells=lambda answer: {
+                "stays": lambda row: row in [answer.loads[one - 1] for one in load.list_taken(answer.facts)]
+            },
             is_long=True,
             is_tight=True,
             draw=lambda answer, grid, *_, **__: (grid, *tell_reasons(answer.not_loaded)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from joulemap.ask import Choice, Entry, Facts, Limit, Share
+from joulemap.ask import Choice, Entry, Facts, Limit, Share, find_decision
 from joulemap.show import (
     MOST_WHY,
     Template,
@@ -42,7 +42,7 @@ OTHER_POOL: Final[Mapping[str, str]] = {"prompts": ANSWER.name, "answers": PROMP
 def describe_answer(facts: Facts) -> str:
     """Return the decision among deployments that keep up, or what the only one reaches."""
     if choices := facts.of(Choice):
-        return describe_choices(choices[:2], facts.runs)
+        return describe_choices(choices, facts.runs)
     limits = facts.of(Limit)
     behind = {one.run for one in limits}
     kept = [one for one in facts.of(Entry) if one.run not in behind]
@@ -77,13 +77,14 @@ def _show_limit(limit: Limit) -> dict[str, str]:
     return {"bound": ARRIVALS(rate=show_range(limit.bound)), "value": value}
 
 
-def _find_best(facts: Facts) -> int:
-    """Return the deployment that a line on one deployment is about: the one with the least energy."""
-    chosen: list[int] = [one.run for one in facts.of(Choice) if one.metric == "energy_per_token"]
-    behind = {one.run for one in facts.of(Limit)}
-    kept: list[int] = [one.run for one in facts.of(Entry) if one.run not in behind]
-    every: list[int] = [*chosen, *kept, *(one.run for one in facts.of(Entry))]
-    return every[0]
+def list_taken(facts: Facts) -> tuple[int, ...]:
+    """Return the deployments of the decision, the one to take first, or the only one that keeps up or serves most."""
+    if (decision := find_decision(facts)) is not None:
+        return decision.runs
+    limits = facts.of(Limit)
+    behind = {one.run for one in limits}
+    kept = (one for one in facts.of(Entry) if one.run not in behind)
+    return next(kept, next(iter(limits), facts.of(Entry)[0])).runs[:1]
 
 
 def _describe_use(facts: Facts) -> Iterator[str]:
@@ -95,7 +96,7 @@ def _describe_use(facts: Facts) -> Iterator[str]:
 
 def _describe_hits(facts: Facts) -> Iterator[str]:
     entries = {one.run: one.values for one in facts.of(Entry)}
-    best = _find_best(facts)
+    best = list_taken(facts)[0]
     yield from describe_hits(entries[best], name_run(facts.runs[best]) if len(entries) > 1 else "")
 
 
@@ -108,7 +109,7 @@ def _describe_behind(facts: Facts) -> Iterator[str]:
 
 
 def _describe_idle(facts: Facts) -> Iterator[str]:
-    best = _find_best(facts)
+    best = list_taken(facts)[0]
     for one in facts.of(Share):
         if one.name == "idle" and one.run == best:
             yield IDLED(share=one.share, name=name_run(facts.runs[best]) if len(facts.of(Entry)) > 1 else None)
