@@ -83,7 +83,11 @@ def open_deployment(
     limits = attrs.evolve(limits, mixes=limits.mixes and not only_prompts)
     if tiers or load.turns > 1 or (load.trace is not None and load.trace.prefixes is not None):
         limits = attrs.evolve(limits, tiers=tiers, token_bytes=_measure_token(deployment, load))
-    return _tabulate(guess(deployment, draft), load, limits, seed), limits
+    table = _tabulate(guess(deployment, draft), load, limits, seed)
+    # a prompt waits for prompts on the other data-parallel ranks
+    waited = deployment.stack.value("rank_wait") * (deployment.data_devices > 1)
+    step_s = table.find_step(min(load.in_flight or 1, limits.sequences), _mean_length(load))[0]
+    return table, attrs.evolve(limits, request_s=limits.request_s + waited * step_s)
 
 
 def find_limits(deployment: Deployment, load: Load, draft: Draft = NO_DRAFT) -> Limits:
