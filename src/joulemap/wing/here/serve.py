@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
@@ -240,24 +240,20 @@ def _fill_memory(case: Case, used_bytes: float) -> float | None:
     return (used_bytes + capacity - case.room.usable) / capacity
 
 
-def _refuse(model: str, question: Question, case: Case, label: str) -> ServedHere:
-    """Return the row of a chip that cannot run the model."""
-    room = case.room
-    used = 0.0 if room is None else room.weights + room.workspace + room.cache(question.context)
-    return ServedHere(
-        **{
-            **find_unknown(ServedHere),
-            "model": model,
-            "weights": _name_weights(case.precision),
-            "label": label,
-            "fits": FITS_NOT,
-            "memory_fraction": _fill_memory(case, used),
-            "options": "",
-            "cards": "",
-            "setting": "",
-            "reason": case.bare_reason,
-        }
-    )
+def _form(model: str, weights: str, label: str, **known: Any) -> ServedHere:
+    """Return the row of a model on a chip, with what is known of it."""
+    blank = find_unknown(ServedHere) | dict.fromkeys(("options", "cards", "setting", "reason"), "")
+    return ServedHere(**blank | {"model": model, "weights": weights, "label": label, **known})
+
+
+def _list_figures(between_s: float, joules: float, asked: Asked) -> dict[str, float | None]:
+    """Return the fields of a row that follow from the time and the energy of an output token."""
+    return {
+        "tokens_per_s": 1.0 / between_s,
+        "power_w": joules / between_s,
+        "output_token_j": joules,
+        "usd_per_million": asked.price(joules),
+    }
 
 
 def _price(
@@ -271,35 +267,27 @@ def _price(
     """Yield a row for each case. Costs come from the formulas; no run is stored."""
     costs = serve(question, [case for case in cases if case.status == OK])
     for case in cases:
-        label = _label(devices, case.hardware)
+        label, weights, room = _label(devices, case.hardware), _name_weights(case.precision), case.room
+        used = 0.0 if room is None else room.weights + room.workspace + room.cache(question.context)
+        memory = _fill_memory(case, used)
         if case not in costs:
-            yield _refuse(model, question, case, label)
+            yield _form(model, weights, label, fits=FITS_NOT, memory_fraction=memory, reason=case.bare_reason)
             continue
-        cost, room = costs[case], case.room
         assert room is not None
-        joules = cost.between_j
-        weights = _name_weights(case.precision)
-        width = widths.get((label, weights), widths.get((label, ""), Widths()))
-        used = room.weights + room.workspace + room.cache(question.context)
-        yield ServedHere(
-            model=model,
-            weights=weights,
-            label=label,
+        cost, width = costs[case], widths.get((label, weights), widths.get((label, ""), Widths()))
+        yield _form(
+            model,
+            weights,
+            label,
             fits=FITS,
             context_tokens=room.tokens(1),
             first_token_s=cost.first_token_s,
             first_token_half_width=width.first,
-            tokens_per_s=1.0 / cost.between_s,
             between_half_width=width.between,
-            power_w=joules / cost.between_s,
-            output_token_j=joules,
             output_token_half_width=width.energy,
-            usd_per_million=asked.price(joules),
-            memory_fraction=_fill_memory(case, used),
-            options="",
-            cards="",
+            memory_fraction=memory,
             setting=room.setting,
-            reason="",
+            **_list_figures(cost.between_s, cost.between_j, asked),
         )
 
 
@@ -388,27 +376,20 @@ def _split(
     layers = (SPLIT_EXPERTS if division.is_routed else SPLIT)(
         layers=best.layers, layer_count=question.decoder.layer_count
     )
-    return ServedHere(
-        model=question.decoder.name,
-        weights=_name_weights(cards[0].precision),
-        label=SPLIT_LABEL(device=label, host=other) if is_host else label,
+    return _form(
+        question.decoder.name,
+        _name_weights(cards[0].precision),
+        SPLIT_LABEL(device=label, host=other) if is_host else label,
         fits=layers if is_host else FITS,
-        context_tokens=None,
         first_token_s=best.first_token_s,
-        first_token_half_width=None,
-        tokens_per_s=best.tokens_per_s,
         between_half_width=_widest((one.between for one in both), away),
-        power_w=best.output_token_j / best.between_s,
-        output_token_j=best.output_token_j,
         output_token_half_width=_widest((one.energy for one in both), away),
-        usd_per_million=asked.price(best.output_token_j),
         memory_fraction=_fill_memory(cards[0], best.device_bytes),
         options=name_options(
             devices, [(_label(devices, one.hardware), n) for one, n in zip(used, counts, strict=True)]
         ),
         cards=label if is_host else "",
-        setting="",
-        reason="",
+        **_list_figures(best.between_s, best.output_token_j, asked),
     )
 
 
