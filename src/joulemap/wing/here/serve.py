@@ -161,7 +161,7 @@ class Widths:
 
 def _list_widths(devices: Sequence[Device], rows: Iterable[ServedRow]) -> dict[tuple[str, str], Widths]:
     """Return (label, weights) -> half-widths; those of a label alone, without weights, are of any of its rows."""
-    found = {}
+    found: dict[tuple[str, str], Widths] = {}
     for row in rows:
         label = _label(devices, row.hardware)
         one = Widths(
