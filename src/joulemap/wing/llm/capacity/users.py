@@ -57,11 +57,6 @@ class LatencyTarget:
         """Targets of the mean times of requests."""
         return Targets(first_token_s=self.first_token_s, between_s=self.between_s, statistic="mean")
 
-    def miss(self, first_token_s: float, between_s: float) -> float:
-        """Return the highest ratio of a time to its target; above 1 if a target is missed."""
-        pairs = (first_token_s, self.first_token_s), (between_s, self.between_s)
-        return max((time / most for time, most in pairs if most is not None), default=0.0)
-
 
 @frozen(kw_only=True, eq=False)
 class SharedServers:
@@ -74,6 +69,8 @@ class SharedServers:
     """Servers of a separate prefill pool; 0 if each server does both phases."""
     first_token_s: float
     between_s: float
+    miss: float
+    """Highest ratio of a mean time to its target; above 1 if the target is missed."""
     request_j: float
     hits: tuple[float, ...] = (0.0,)
     """Share of prompt tokens found on the device and in each lower tier."""
@@ -101,11 +98,6 @@ class SharedServers:
     def device_s(self) -> float:
         """Device time per request in seconds: all devices over requests per second."""
         return self.device_count / self.per_s
-
-    @property
-    def miss(self) -> float:
-        """Highest ratio of a mean time to its target; above 1 if the target is missed."""
-        return self.target.miss(self.first_token_s, self.between_s)
 
     @property
     def per_s(self) -> float:
@@ -254,6 +246,7 @@ def _share(case: Case, target: LatencyTarget, servers: int, served: Served, load
         servers=servers,
         first_token_s=served.first_token.mean,
         between_s=served.token_time.mean,
+        miss=target.means.miss(served),
         request_j=served.energy_per_output_token_j * case.question.serving.output,
         hits=hits,
     )
