@@ -166,14 +166,15 @@ def _find_least(
     """
     best: SharedServers | None = None
     for one in divisions:
-        if not one.work_s < math.inf:
+        world, fewest = one.case.world, above // one.case.world + 1
+        most = _count_most(one) if best is None else min(_count_most(one), best.device_count // world)
+        if fewest > most or one.work_s == math.inf:
             continue
-        world, most = one.case.world, _count_most(one)
-        most = most if best is None else min(most, best.device_count // world)
-        least = max(one.least, above // world + 1)
-        bound_per_s = one.bound_per_s(least)
-        is_slower = best is not None and least * world == best.device_count and bound_per_s <= best.per_s
-        if least > most or is_slower or least * world / bound_per_s > most_s:
+        least = max(one.least, fewest)
+        counts = range(least, most + 1)
+        most = max((count for count in counts if count * world <= most_s * one.bound_per_s(count)), default=0)
+        is_slower = best is not None and least * world == best.device_count and one.bound_per_s(least) <= best.per_s
+        if least > most or is_slower:
             continue
 
         def is_enough(count: float, server: Server = one) -> bool:
@@ -190,7 +191,7 @@ def _find_pools(divisions: Sequence[Server], target: LatencyTarget, most: int) -
     """Return a prefill pool and a decode pool of the fewest devices, up to `most`, within the target; None if none."""
     best = None
     for one in divisions:
-        if one.work_s < math.inf and most >= 2 * one.case.world:
+        if most >= 2 * one.case.world and one.work_s < math.inf:
             per_s = one.bound_per_s(1, is_slowest=True)
             pools = size_pools((one, one), one.load, per_s, most)
             if pools is not None:
