@@ -51,6 +51,18 @@ def test_a_price_weighs_as_the_interval_of_its_part_of_the_cost(answer: CostAnsw
     assert rival in rows
 
 
+def test_a_price_has_one_range_in_every_ranking_by_cost(workspace: Workspace) -> None:
+    asked: dict[str, Any] = {
+        "hardware": ["l4", "t4"],
+        "precision": ("int8",),
+        "batch": (32,),
+        "site": Site(pay="bought"),
+    }
+    ranked = workspace.cost("resnet18", **asked), workspace.recommend("resnet18", objective="cost", **asked)
+    prices = [next(one.values["price"] for one in answer.facts.of(Caveat) if one.kind == "priced") for answer in ranked]
+    assert prices[0] == prices[1]
+
+
 def test_chips_without_a_price_are_named_and_chips_that_nobody_sells_do_not_lead(workspace: Workspace) -> None:
     rented = Site(pay="rented")
     answer = workspace.cost("conv_block", hardware=list(CHIPS), batch=(1, 8), precision=("int8",), site=rented)

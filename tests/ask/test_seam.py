@@ -167,8 +167,8 @@ def test_no_query_reads_text_for_people() -> None:
         assert not {name for match in matches for name in match.groups()} & TOLD, path
 
 
-STATED = ("described", "Column", "need_torch", "settings.check_single", "source.talk")
-"""Functions that take meanings of columns, parts of errors, or progress."""
+STATED = ("described", "Column", "Known", "need_torch", "settings.check_single", "source.talk")
+"""Functions that take meanings of columns and of a site's values, parts of errors, or progress."""
 
 
 def is_stated(node: ast.AST) -> bool:

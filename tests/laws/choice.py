@@ -41,14 +41,15 @@ def list_unlisted() -> list[str]:
 
 def draw_question(rng: random.Random, count: int, kind: str = "") -> tuple[str, list[str], tuple[str, ...]]:
     """Return a random network, chips and precision; the kind of chips is drawn unless it is given: any, on sale, one on
-    sale among others, alike, or one of which nobody knows what it runs.
+    sale among others, alike, one of which nobody knows what it runs, or one without the precision.
     """
     precision = rng.choice(("fp32", "fp16", "bf16", "int8"))
     unlisted = rng.choice(list_unlisted())
-    kind = kind or rng.choice(("any", "sold", "one sold", "alike", "unlisted"))
+    kind = kind or rng.choice(("any", "sold", "one sold", "alike", "unlisted", "lacking"))
     if kind == "unlisted":
         precision = rng.choice(sorted(find_chip(unlisted).peaks))
     every = [name for name in draw_chips(rng, 200) if precision in find_chip(name).peaks]
+    lacking = rng.choice([name for name in list_chips() if precision not in find_chip(name).peaks])
     sold = [one for one in every if find_chip(one).is_available]
     unsold = [one for one in every if one not in sold]
     first = find_chip(rng.choice(sold))
@@ -60,6 +61,7 @@ def draw_question(rng: random.Random, count: int, kind: str = "") -> tuple[str, 
         "one sold": [*sold[:1], *unsold],
         "alike": [*dict.fromkeys((*alike, *of_class))],
         "unlisted": [unlisted, *sold[:1]],
+        "lacking": [*sold[:1], lacking, *sold[1:]],
     }[kind]
     return rng.choice(list_networks()), chips[:count], ("--precision", precision)
 
@@ -67,7 +69,7 @@ def draw_question(rng: random.Random, count: int, kind: str = "") -> tuple[str, 
 def try_decisions(doors: Doors, rng: random.Random) -> None:
     """Check the first line of compare, and that of the same question without a chip that is worse by every metric."""
     court = doors.court
-    model, chips, settings = draw_question(rng, 4)
+    model, chips, settings = draw_question(rng, 4, rng.choice(("", "lacking")))
     _check_default(doors, model)
     words = ("compare", model, ",".join(chips), *settings)
     answer = doors.ask(*words)

@@ -103,12 +103,12 @@ def list_named(text: str, chips: Iterable[str]) -> list[str]:
 
 
 def _check_pair(court: Court, answer: Any, words: Sequence[str]) -> None:
-    """Check that the first line and each comparison after Next are about one pair of chips."""
-    runs = answer.get("runs") if isinstance(answer, dict) else None
-    if not isinstance(runs, dict):
-        return
-    chips = {one["hardware"] for one in runs.values()}
-    pair = list_named(answer["answer"], chips)
+    """Check that the first line and each comparison after Next are about one pair of the chips that were compared."""
+    choices = [one for one in answer.get("facts", ()) if one["fact"] == "choice"] if isinstance(answer, dict) else []
+    chips = {
+        answer["runs"][str(run)]["hardware"] for one in choices for run in one["runs"] if str(run) in answer["runs"]
+    }
+    pair = list_named(answer["answer"], chips) if chips else []
     for step in answer.get("next_steps", ()) if len(pair) > 1 else ():
         if re.match("joulemap (explain|flip) ", step):
             court.same("one pair", {*list_named(step, chips)} - {*pair}, set(), _of(words))

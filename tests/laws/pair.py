@@ -275,7 +275,7 @@ def try_designs(doors: Doors, rng: random.Random) -> None:
         one for one in chips if find_chip(one).unit_count.value % 2 == 0 and find_chip(one).architecture in FORKED
     ]
     asked = [(chips[0], rng.choice(NETWORKS), rng.sample(VARIED, 2))]
-    asked += [(one, rng.choice(SMALL), ["units", "clock"]) for one in halved[:4]]
+    asked += [(one, rng.choice(SMALL), ["units", "clock"]) for one in halved[:6]]
     for chip, model, names in asked:
         words = ("explore", model, "--like", chip, *(f"--vary={name}=x0.5,x1,x2" for name in names))
         code, out, messages = doors.say(*words, *BRIEF)

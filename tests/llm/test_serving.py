@@ -26,7 +26,7 @@ from joulemap.wing.llm.serving.deployment import Deployment, Draft, Guessing, Pa
 from joulemap.wing.llm.serving.load import Limits, Load
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.predict import choose_precisions, find_deployment, predict
-from joulemap.wing.llm.serving.serve import simulate
+from joulemap.wing.llm.serving.serve import open_deployment, simulate
 from joulemap.wing.llm.serving.surface import Cost, Passes, count_accepted, tabulate, tabulate_steady
 from joulemap.wing.llm.stack import describe_engine, find_engine, find_stack, stack_names
 from pass_surface import StraightPass
@@ -215,6 +215,22 @@ def test_ranks_share_a_prompt() -> None:
     (wanted,) = one.evaluate([(step, count)])
     found = one.price(Passes.of([64.0], context=[512.0], chunk=[4096.0])).seconds
     assert_close(float(found[0]), (wanted.latency_fs or 0) / 1e15)
+
+
+def test_a_prompt_waits_for_those_of_other_ranks() -> None:
+    """Fifty steps in TensorRT-LLM, where each rank has its own sequences; none on one rank."""
+    load = Load(in_flight=8, prompt_tokens=100, output_tokens=50)
+    for ranks, steps in ((1, 0.0), (8, 50.0)):
+        one = deploy_decoder(
+            known_decoder("deepseek-v2-lite"),
+            load_catalogue().hardware["h200_sxm"],
+            find_stack("trt"),
+            devices=8 // ranks,
+            data_devices=ranks,
+            expert_devices=8,
+        )
+        table, limits = open_deployment(one, load)
+        assert_close(limits.request_s - one.stack.value("request"), steps * table.find_step(8, 150.0)[0], rel=1e-6)
 
 
 @attrs.frozen(kw_only=True)

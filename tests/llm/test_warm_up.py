@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from pass_surface import StraightPass
 
 from compare import assert_close
 from deployed import known_decoder
@@ -17,6 +16,7 @@ from joulemap.wing.llm.serving.serve import simulate, simulate_pools
 from joulemap.wing.llm.serving.warm_up import Pool, add_warm_up, count_in_work
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import find_stack
+from pass_surface import StraightPass
 
 PLAIN = StraightPass()
 """A pass takes 10 ms, and 0.1 ms more for each prompt token."""

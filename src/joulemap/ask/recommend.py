@@ -344,8 +344,10 @@ def _find_host(row: RankedConfiguration, scope: Scope, answer: RecommendAnswer) 
 def _find_price(row: RankedConfiguration, objective: MetricName) -> Iterator[Finding]:
     """Yield the price of a configuration in a ranking by cost, with its interval."""
     if objective == "cost" and row.price_half_width and row.way is not None:
-        price = row.price_cloud_usd_per_hour if row.way == "rented" else row.price_purchase_usd
-        value = Quantity(price or 0.0, WAY_UNITS[row.way], row.price_half_width)
+        is_rented = row.way == "rented"
+        price = row.price_cloud_usd_per_hour if is_rented else row.price_purchase_usd
+        half_width = row.price_half_width if is_rented else row.bought_price_half_width
+        value = Quantity(price or 0.0, WAY_UNITS[row.way], half_width)
         yield Finding(kind="priced", run_id=row.run_id, values={"price": value}, doubt=row.price_half_width)
 
 

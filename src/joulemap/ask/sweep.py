@@ -32,6 +32,7 @@ from joulemap.store.query import fetch, start
 from joulemap.store.run import Outline
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
+from joulemap.system.units import format_si
 
 if TYPE_CHECKING:
     from joulemap.ask.check import CheckedRow
@@ -116,7 +117,8 @@ def sweep(
         tables["points"] = points()
         least = min((row.least_latency_s for row in tables["series"] if row.least_latency_s), default=0.0)
         if max_latency_s and least > max_latency_s:
-            raise UnsupportedError(f"no batch meets the limit of {max_latency_s:g} s; the nearest takes {least:g} s")
+            limit, nearest = (format_si(one, "s") for one in (max_latency_s, least))
+            raise UnsupportedError(f"no batch meets the limit of {limit}; the nearest takes {nearest}")
         return SweepAnswer(
             scope=scope,
             tally=runs.tally,

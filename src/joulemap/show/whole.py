@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import attrs
 
+from joulemap.ask.decision import find_decision
 from joulemap.ask.fact import Facts
 from joulemap.ask.utilization import BOUNDS
 from joulemap.ask.whole import BreakdownAnswer
@@ -44,7 +45,7 @@ MORE: Final = (
     *(f"{bound}-bound subgraphs | {{{bound}_bound_count}}" for bound in BOUNDS),
     *(f"{bound}-bound time | {{{bound}_time_fraction:%}}" for bound in BOUNDS),
 )
-STEPS: Final = ("analyze {model} {hardware}", "explain {model} {hardware} {other}")
+STEPS: Final = ("analyze {model} {hardware}", "explain {model} {other} {hardware}[ --metric {metric}]")
 
 SHOWN_RUNS: Final = 6
 """Maximum runs in the caption of a figure; its table lists all."""
@@ -56,11 +57,14 @@ def list_reasons(facts: Facts) -> list[str]:
 
 
 def choose(answer: BreakdownAnswer, **_: Any) -> Mapping[str, Any]:
-    """Return the steps on the first two runs of the first model."""
-    first = answer.rows[0].model
-    spelled = [answer.scope.spell(row.hardware) for row in answer.answered if row.model == first]
+    """Return the steps on the runs of the decision, or on the first two of the first model."""
+    first, decision = answer.rows[0].model, find_decision(answer.facts)
+    ran = {row.run_id: answer.scope.spell(row.hardware) for row in answer.answered if row.model == first}
+    kept = [ran[one] for one in decision.runs if one in ran] if decision is not None else []
+    spelled = [*dict.fromkeys((*kept, *ran.values()))][:2]
     named = dict(zip(("hardware", "other"), spelled, strict=False))
-    return {"steps": STEPS[: len(spelled)], "model": answer.scope.model, **named}
+    metric = "" if answer.facts.asked[:1] == ("energy",) else "".join(answer.facts.asked[:1])
+    return {"steps": STEPS[: len(spelled)], "model": answer.scope.model, "metric": metric, **named}
 
 
 def lay_figures(answer: BreakdownAnswer, figures: Sequence[str]) -> Grid:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
@@ -111,18 +111,12 @@ def serve_model(source: Source, model: str, chips: MatchedChips, asked: Asked) -
     weights = _choose_weights(source, model, asked.weights)
     settings = _settings(devices, weights)
     question, _, cases = ServedModel(name=model, settings=settings, serving=asked.serving).list_cases(source)
-    rows = _ask(source, model, settings, asked.serving)
-    served = [_convert_row(model, row, _label(devices, row.hardware), asked) for row in rows]
-    known = {(row.label, row.weights) for row in served}
-    places = [(_label(devices, case.hardware), case.precision.rpartition("/")[2]) for case in cases]
-    others = [case for case, index in zip(cases, places, strict=True) if index not in known]
-    widths = _list_widths(served)
+    widths = _list_widths(devices, _ask(source, model, settings, asked.serving))
     # interval widths depend mainly on the chip, so those of a small model stand in for missing ones
-    if any(one.label not in widths for one in devices):
-        small = _ask(source, SMALL, _settings(devices, (USUAL_WEIGHTS,)), asked.serving)
-        widths = _list_widths(_convert_row(SMALL, row, _label(devices, row.hardware), asked) for row in small) | widths
-    first = {row.label: row.first_token_half_width for row in served if row.tokens_per_s}
-    served += _price(model, question, others, devices, widths, first, asked)
+    if any((one.label, "") not in widths for one in devices):
+        small = _list_widths(devices, _ask(source, SMALL, _settings(devices, (USUAL_WEIGHTS,)), asked.serving))
+        widths = {key: attrs.evolve(one, first=None) for key, one in small.items()} | widths
+    served = list(_price(model, question, cases, devices, widths, asked))
     served += _divide(question, cases, devices, served, widths, settings, asked)
     alone = {one.label: name_options(devices, [(one.label, 1)]) for one in devices}
     served = [attrs.evolve(row, options=row.options or alone.get(row.label, "")) for row in served]
@@ -156,9 +150,29 @@ def choose_largest(rows: Sequence[ServedHere], least: float = READING_RATE) -> S
     )
 
 
-def _list_widths(rows: Iterable[ServedHere]) -> dict[str, tuple[float | None, float | None]]:
-    """Return label -> half-widths of the intervals of time per output token and of energy per output token."""
-    return {one.label: (one.between_half_width, one.output_token_half_width) for one in rows if one.tokens_per_s}
+@frozen(kw_only=True)
+class Widths:
+    """Half-widths of the 80 % intervals of a row."""
+
+    first: float | None = None
+    between: float | None = None
+    energy: float | None = None
+
+
+def _list_widths(devices: Sequence[Device], rows: Iterable[ServedRow]) -> dict[tuple[str, str], Widths]:
+    """Return (label, weights) -> half-widths; those of a label alone, without weights, are of any of its rows."""
+    found: dict[tuple[str, str], Widths] = {}
+    for row in rows:
+        label = _label(devices, row.hardware)
+        one = Widths(
+            first=row.first_token_half_width, between=row.between_half_width, energy=row.output_token_half_width
+        )
+        found |= {(label, _name_weights(row.precision)): one, (label, ""): one}
+    return found
+
+
+def _name_weights(precision: str) -> str:
+    return precision.rpartition("/")[2]
 
 
 def serve_popular(source: Source, chips: MatchedChips, asked: Asked) -> list[ServedHere]:
@@ -167,22 +181,20 @@ def serve_popular(source: Source, chips: MatchedChips, asked: Asked) -> list[Ser
     Intervals take a stored run each, so only `SMALL` and the model of `choose_largest` have them.
     """
     devices = chips.list_kind(GPU, CPU)
-    small = [
-        _convert_row(SMALL, row, _label(devices, row.hardware), asked)
-        for row in _ask(source, SMALL, _settings(devices, (USUAL_WEIGHTS,)), asked.serving)
-    ]
-    is_served = {one.label for one in small} >= {one.label for one in devices}
-    rows: list[ServedHere] = small if is_served else []
+    settings = _settings(devices, (USUAL_WEIGHTS,))
+    widths = _list_widths(devices, _ask(source, SMALL, settings, asked.serving))
+    rows: list[ServedHere] = []
     targets: dict[str, Hardware] = {}
-    for model in (one for one in POPULAR if one != SMALL or not is_served):
+    for model in POPULAR:
         settings = _settings(devices, _choose_weights(source, model, "", (USUAL_WEIGHTS,)))
         try:
             found = ServedModel(name=model, settings=settings, serving=asked.serving)
             question, _, cases = found.list_cases(source, targets)
         except JoulemapError:
             continue
-        served = list(_price(model, question, cases, devices, {}, {}, asked))
-        rows += [*served, *_divide(question, cases, devices, served, {}, settings, asked)]
+        own = widths if model == SMALL else {}
+        served = list(_price(model, question, cases, devices, own, asked))
+        rows += [*served, *_divide(question, cases, devices, served, own, settings, asked)]
     largest = choose_largest(rows)
     if largest is None or largest.model == SMALL:
         return rows
@@ -220,30 +232,6 @@ def _label(devices: Iterable[Device], hardware: str) -> str:
     return next((one.label for one in devices if name_device(one) == hardware), hardware)
 
 
-def _convert_row(model: str, row: ServedRow, label: str, asked: Asked) -> ServedHere:
-    """Return a row of `llm` as a row of this answer."""
-    return ServedHere(
-        model=model,
-        weights=row.precision.rpartition("/")[2],
-        label=label,
-        fits=FITS,
-        context_tokens=row.largest_context,
-        first_token_s=row.first_token_s,
-        first_token_half_width=row.first_token_half_width,
-        tokens_per_s=row.user_tokens_per_s,
-        between_half_width=row.between_half_width,
-        power_w=row.decode_device_w,
-        output_token_j=row.output_token_j,
-        output_token_half_width=row.output_token_half_width,
-        usd_per_million=asked.price(row.output_token_j),
-        memory_fraction=row.memory_fraction,
-        options="",
-        cards="",
-        setting=row.setting,
-        reason="",
-    )
-
-
 def _fill_memory(case: Case, used_bytes: float) -> float | None:
     """Return the share of a chip's memory that `used_bytes` and the engine's reserve take; None if unknown."""
     if case.room is None:
@@ -252,24 +240,20 @@ def _fill_memory(case: Case, used_bytes: float) -> float | None:
     return (used_bytes + capacity - case.room.usable) / capacity
 
 
-def _refuse(model: str, question: Question, case: Case, label: str) -> ServedHere:
-    """Return the row of a chip that cannot run the model."""
-    room = case.room
-    used = 0.0 if room is None else room.weights + room.workspace + room.cache(question.context)
-    return ServedHere(
-        **{
-            **find_unknown(ServedHere),
-            "model": model,
-            "weights": case.precision.rpartition("/")[2],
-            "label": label,
-            "fits": FITS_NOT,
-            "memory_fraction": _fill_memory(case, used),
-            "options": "",
-            "cards": "",
-            "setting": "",
-            "reason": case.bare_reason,
-        }
-    )
+def _form(model: str, weights: str, label: str, **known: Any) -> ServedHere:
+    """Return the row of a model on a chip, with what is known of it."""
+    blank = find_unknown(ServedHere) | dict.fromkeys(("options", "cards", "setting", "reason"), "")
+    return ServedHere(**blank | {"model": model, "weights": weights, "label": label, **known})
+
+
+def _list_figures(between_s: float, joules: float, asked: Asked) -> dict[str, float | None]:
+    """Return the fields of a row that follow from the time and the energy of an output token."""
+    return {
+        "tokens_per_s": 1.0 / between_s,
+        "power_w": joules / between_s,
+        "output_token_j": joules,
+        "usd_per_million": asked.price(joules),
+    }
 
 
 def _price(
@@ -277,41 +261,33 @@ def _price(
     question: Question,
     cases: Sequence[Case],
     devices: Sequence[Device],
-    widths: Mapping[str, tuple[float | None, float | None]],
-    first: Mapping[str, float | None],
+    widths: Mapping[tuple[str, str], Widths],
     asked: Asked,
 ) -> Iterator[ServedHere]:
     """Yield a row for each case. Costs come from the formulas; no run is stored."""
     costs = serve(question, [case for case in cases if case.status == OK])
     for case in cases:
-        label = _label(devices, case.hardware)
+        label, weights, room = _label(devices, case.hardware), _name_weights(case.precision), case.room
+        used = 0.0 if room is None else room.weights + room.workspace + room.cache(question.context)
+        memory = _fill_memory(case, used)
         if case not in costs:
-            yield _refuse(model, question, case, label)
+            yield _form(model, weights, label, fits=FITS_NOT, memory_fraction=memory, reason=case.bare_reason)
             continue
-        cost, room = costs[case], case.room
         assert room is not None
-        joules = cost.between_j
-        between, energy = widths.get(label, (None, None))
-        used = room.weights + room.workspace + room.cache(question.context)
-        yield ServedHere(
-            model=model,
-            weights=case.precision.rpartition("/")[2],
-            label=label,
+        cost, width = costs[case], widths.get((label, weights), widths.get((label, ""), Widths()))
+        yield _form(
+            model,
+            weights,
+            label,
             fits=FITS,
             context_tokens=room.tokens(1),
             first_token_s=cost.first_token_s,
-            first_token_half_width=first.get(label),
-            tokens_per_s=1.0 / cost.between_s,
-            between_half_width=between,
-            power_w=joules / cost.between_s,
-            output_token_j=joules,
-            output_token_half_width=energy,
-            usd_per_million=asked.price(joules),
-            memory_fraction=_fill_memory(case, used),
-            options="",
-            cards="",
+            first_token_half_width=width.first,
+            between_half_width=width.between,
+            output_token_half_width=width.energy,
+            memory_fraction=memory,
             setting=room.setting,
-            reason="",
+            **_list_figures(cost.between_s, cost.between_j, asked),
         )
 
 
@@ -320,7 +296,7 @@ def _divide(
     cases: Sequence[Case],
     devices: Sequence[Device],
     served: Sequence[ServedHere],
-    widths: Mapping[str, tuple[float | None, float | None]],
+    widths: Mapping[tuple[str, str], Widths],
     settings: Settings,
     asked: Asked,
 ) -> Iterator[ServedHere]:
@@ -336,7 +312,7 @@ def _divide(
             (case for case in cards if case.run.point["weight_precision"] == weights),
             key=lambda case: (-case.target.memory_bandwidth.value, -case.target.memory_capacity.value),
         )
-        format_name = these[0].precision.rpartition("/")[2]
+        format_name = _name_weights(these[0].precision)
         if any(row.fits == FITS and row.weights == format_name and row.label in _labels(own) for row in served):
             continue
         kept = attrs.evolve(settings, weight_precision=(weights,), precision=())
@@ -374,7 +350,7 @@ def _split(
     cards: Sequence[Case],
     last: Case,
     devices: Sequence[Device],
-    widths: Mapping[str, tuple[float | None, float | None]],
+    widths: Mapping[tuple[str, str], Widths],
     asked: Asked,
 ) -> ServedHere | None:
     """Return the fastest split over cards and a last device, another card or the processor; None if none fits."""
@@ -394,33 +370,26 @@ def _split(
     named = Counter(_label(devices, case.hardware) for case in used)
     label = JOINED.join(name if many == 1 else SEVERAL_LABEL(count=many, device=name) for name, many in named.items())
     other = _label(devices, last.hardware)
-    both = [widths.get(name, (None, None)) for name in (*named, other)]
+    both = [widths.get((name, ""), Widths()) for name in (*named, other)]
     is_apart = division.is_routed and best.layers < question.decoder.layer_count
     away = ServingRow.doubt_split(ServingRow.split_experts("")) if is_apart else 0.0
     layers = (SPLIT_EXPERTS if division.is_routed else SPLIT)(
         layers=best.layers, layer_count=question.decoder.layer_count
     )
-    return ServedHere(
-        model=question.decoder.name,
-        weights=cards[0].precision.rpartition("/")[2],
-        label=SPLIT_LABEL(device=label, host=other) if is_host else label,
+    return _form(
+        question.decoder.name,
+        _name_weights(cards[0].precision),
+        SPLIT_LABEL(device=label, host=other) if is_host else label,
         fits=layers if is_host else FITS,
-        context_tokens=None,
         first_token_s=best.first_token_s,
-        first_token_half_width=None,
-        tokens_per_s=best.tokens_per_s,
-        between_half_width=_widest((one for one, _ in both), away),
-        power_w=best.output_token_j / best.between_s,
-        output_token_j=best.output_token_j,
-        output_token_half_width=_widest((one for _, one in both), away),
-        usd_per_million=asked.price(best.output_token_j),
+        between_half_width=_widest((one.between for one in both), away),
+        output_token_half_width=_widest((one.energy for one in both), away),
         memory_fraction=_fill_memory(cards[0], best.device_bytes),
         options=name_options(
             devices, [(_label(devices, one.hardware), n) for one, n in zip(used, counts, strict=True)]
         ),
         cards=label if is_host else "",
-        setting="",
-        reason="",
+        **_list_figures(best.between_s, best.output_token_j, asked),
     )
 
 

@@ -10,7 +10,7 @@ import attrs
 
 from joulemap.physics import probability_better
 from joulemap.system import frozen
-from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS, cost_fleet
+from joulemap.wing.fleet.capacity.cost import cost_fleet
 from joulemap.wing.fleet.capacity.row import OK, DeviceLoad, FleetRow, Sizing, first_of_each
 from joulemap.wing.fleet.demand import Demand, Level
 from joulemap.wing.fleet.generated.row import LevelRow, MixedRow
@@ -48,7 +48,7 @@ class MixturePart:
     @property
     def device_count(self) -> int:
         """Number of devices in the part, including idle servers."""
-        return max(self.loads[0].devices, self.servers * self.sizing.row.server_device_count)
+        return max(*(one.devices for one in self.loads), self.servers * self.sizing.row.server_device_count)
 
     @property
     def power_w(self) -> float:
@@ -127,7 +127,7 @@ def mix(sized: Sequence[Sizing], terms: Terms) -> list[MixedRow]:
     ]
     likely = sorted(guesses, key=lambda pair: pair[0])[: 2 * MOST_REPORTED]
     mixtures = [_place_side_by_side(parts, terms, first_row) for _, parts in likely]
-    mixtures += _choose_by_hour([one.row for one in chosen], [row for one in sized for row in one.levels], terms)
+    mixtures += _choose_by_hour(chosen, terms, first_row)
     better = [(value, one) for one in mixtures if (value := terms.value(one)) is not None and value < SAVED * best]
     ranked = [
         attrs.evolve(one, saved_fraction=1.0 - value / best)
@@ -232,61 +232,51 @@ def _serve(sizing: Sizing, routes: Sequence[tuple[float, int]], demand: Demand) 
     return loads
 
 
-def _choose_by_hour(kinds: Sequence[FleetRow], levels: Sequence[LevelRow], terms: Terms) -> list[MixedRow]:
+def _choose_by_hour(kinds: Sequence[Sizing], terms: Terms, best: FleetRow) -> list[MixedRow]:
     """Return the fleet that uses the best kind of hardware at each rate, if devices are released.
 
     The list is empty if one kind is best at all rates. For cost, it is also empty if a kind is not rented.
     """
-    by_label = {row.label: row for row in kinds}
-    rates: dict[float, list[LevelRow]] = {}
-    for one in levels:
-        if one.label in by_label:
-            rates.setdefault(one.rate_per_s, []).append(one)
-    if not terms.demand.releases or len(rates) < 2:
+    levels, is_cost = terms.demand.levels, terms.demand.objective == "cost"
+    known = [one for one in kinds if len(one.levels) == len(levels)]
+    if not terms.demand.releases or not known:
         return []
-    is_cost = terms.demand.objective == "cost"
-    if is_cost and any(row.way != "rented" or row.owned_device_count for row in kinds):
+    if is_cost and any(one.row.way != "rented" or one.row.owned_device_count for one in kinds):
         return []
-    chosen = [
-        min(some, key=lambda one: (one.rented_usd_per_hour or math.inf) if is_cost else one.power_w)
-        for some in rates.values()
-    ]
-    names = list(dict.fromkeys(one.label for one in chosen))
-    if len(names) < 2:
-        return []
-    peak = max(chosen, key=lambda one: one.rate_per_s)
-    hours = {one.label: 0.0 for one in chosen}
-    for one in chosen:
-        hours[one.label] += 24.0 * one.share_fraction
-    spent = sum(one.share_fraction * one.power_w * _find_overhead(by_label[one.label]) for one in chosen)
-    rents = [one.rented_usd_per_hour for one in chosen]
-    kwh = spent * HOURS / MONTHS / 1e3
-    month_h = HOURS / MONTHS
-    parts = []
-    for one in chosen:
-        row = by_label[one.label]
-        each = (one.rented_usd_per_hour or 0.0) if is_cost else one.power_w * _find_overhead(row) / 1e3
-        parts.append((row, one.share_fraction * each * month_h))
-    return [
-        MixedRow(
-            label=", ".join(f"{name} {hours[name]:.3g} h a day" for name in names),
-            form=BY_THE_HOUR,
-            device_count=peak.device_count,
-            power_w=peak.power_w,
-            host_power_w=(by_label[peak.label].host_power_w or 0.0),
-            kwh_per_month=kwh,
-            gco2_per_month=kwh * (kinds[0].gco2_per_month or 0.0) / (kinds[0].kwh_per_month or 1.0),
-            cost_per_month=None
-            if None in rents
-            else sum(one.share_fraction * (one.rented_usd_per_hour or 0.0) for one in chosen) * HOURS / MONTHS,
-            saved_fraction=0.0,
-            probability_best=find_chance_together(parts, kinds[0], terms),
+
+    def find_value(row: LevelRow) -> float:
+        return (row.rented_usd_per_hour or math.inf) if is_cost else row.power_w
+
+    chosen = [min(known, key=lambda one: find_value(one.levels[place])) for place in range(len(levels))]
+    parts = [
+        MixturePart(
+            sizing=one,
+            servers=0,
+            loads=[
+                _read_load(one, place, level) if chosen[place] is one else _rest(level)
+                for place, level in enumerate(levels)
+            ],
         )
+        for one in dict.fromkeys(chosen)
     ]
+    if len(parts) < 2:
+        return []
+    hours = {one.sizing.row.label: 24.0 * sum(load.level.share for load in one.loads if load.devices) for one in parts}
+    label = ", ".join(f"{name} {each:.3g} h a day" for name, each in hours.items())
+    figures = add_up(parts, terms, best) | {"device_count": chosen[0].levels[0].device_count}
+    return [MixedRow(label=label, form=BY_THE_HOUR, saved_fraction=0.0, **figures)]
 
 
-def _find_overhead(row: FleetRow) -> float:
-    """Return the ratio of a fleet's billed energy to the energy of its devices; hosts and cooling add to it."""
-    if not row.kwh_per_month or not row.mean_power_w:
-        return 1.0
-    return row.kwh_per_month * 1e3 * MONTHS / HOURS / row.mean_power_w
+def _read_load(sizing: Sizing, place: int, level: Level) -> DeviceLoad:
+    """Return the load of a whole fleet at one of the rates."""
+    row = sizing.levels[place]
+    load = DeviceLoad(
+        level=level, devices=row.device_count, busy_devices=row.busy_fraction * row.device_count, batch_w=0.0
+    )
+    idle_w = load.draw(sizing.idle_w, sizing.station.module_power_w)
+    return attrs.evolve(load, batch_w=row.power_w - idle_w)
+
+
+def _rest(level: Level) -> DeviceLoad:
+    """Return the load of devices that another kind replaces at a rate."""
+    return DeviceLoad(level=Level(rate_per_s=0.0, share=level.share), devices=0, busy_devices=0.0, batch_w=0.0)

@@ -138,7 +138,7 @@ class Server:
         if rates is None:
             return 0.0
         assert self.load.in_flight is not None
-        each = rates.most if is_slowest else math.ceil(self.load.in_flight / servers)
+        each = rates.most if is_slowest else 1 if self.load.pause_s else math.ceil(self.load.in_flight / servers)
         between_s = LEAST * rates.find_between(min(each, self.load.in_flight))
         return self.load.in_flight / (LEAST * rates.alone_s + (serving.output - 1) * between_s + find_wait_s(serving))
 

@@ -57,11 +57,6 @@ class LatencyTarget:
         """Targets of the mean times of requests."""
         return Targets(first_token_s=self.first_token_s, between_s=self.between_s, statistic="mean")
 
-    def miss(self, first_token_s: float, between_s: float) -> float:
-        """Return the highest ratio of a time to its target; above 1 if a target is missed."""
-        pairs = (first_token_s, self.first_token_s), (between_s, self.between_s)
-        return max((time / most for time, most in pairs if most is not None), default=0.0)
-
 
 @frozen(kw_only=True, eq=False)
 class SharedServers:
@@ -74,6 +69,8 @@ class SharedServers:
     """Servers of a separate prefill pool; 0 if each server does both phases."""
     first_token_s: float
     between_s: float
+    miss: float
+    """Highest ratio of a mean time to its target; above 1 if the target is missed."""
     request_j: float
     hits: tuple[float, ...] = (0.0,)
     """Share of prompt tokens found on the device and in each lower tier."""
@@ -101,11 +98,6 @@ class SharedServers:
     def device_s(self) -> float:
         """Device time per request in seconds: all devices over requests per second."""
         return self.device_count / self.per_s
-
-    @property
-    def miss(self) -> float:
-        """Highest ratio of a mean time to its target; above 1 if the target is missed."""
-        return self.target.miss(self.first_token_s, self.between_s)
 
     @property
     def per_s(self) -> float:
@@ -174,14 +166,15 @@ def _find_least(
     """
     best: SharedServers | None = None
     for one in divisions:
-        if not one.work_s < math.inf:
+        world, fewest = one.case.world, above // one.case.world + 1
+        most = _count_most(one) if best is None else min(_count_most(one), best.device_count // world)
+        if fewest > most or one.work_s == math.inf:
             continue
-        world, most = one.case.world, _count_most(one)
-        most = most if best is None else min(most, best.device_count // world)
-        least = max(one.least, above // world + 1)
-        bound_per_s = one.bound_per_s(least)
-        is_slower = best is not None and least * world == best.device_count and bound_per_s <= best.per_s
-        if least > most or is_slower or least * world / bound_per_s > most_s:
+        least = max(one.least, fewest)
+        counts = range(least, most + 1)
+        most = max((count for count in counts if count * world <= most_s * one.bound_per_s(count)), default=0)
+        is_slower = best is not None and least * world == best.device_count and one.bound_per_s(least) <= best.per_s
+        if least > most or is_slower:
             continue
 
         def is_enough(count: float, server: Server = one) -> bool:
@@ -198,7 +191,7 @@ def _find_pools(divisions: Sequence[Server], target: LatencyTarget, most: int) -
     """Return a prefill pool and a decode pool of the fewest devices, up to `most`, within the target; None if none."""
     best = None
     for one in divisions:
-        if one.work_s < math.inf and most >= 2 * one.case.world:
+        if most >= 2 * one.case.world and one.work_s < math.inf:
             per_s = one.bound_per_s(1, is_slowest=True)
             pools = size_pools((one, one), one.load, per_s, most)
             if pools is not None:
@@ -254,6 +247,7 @@ def _share(case: Case, target: LatencyTarget, servers: int, served: Served, load
         servers=servers,
         first_token_s=served.first_token.mean,
         between_s=served.token_time.mean,
+        miss=target.means.miss(served),
         request_j=served.energy_per_output_token_j * case.question.serving.output,
         hits=hits,
     )

@@ -83,7 +83,11 @@ def open_deployment(
     limits = attrs.evolve(limits, mixes=limits.mixes and not only_prompts)
     if tiers or load.turns > 1 or (load.trace is not None and load.trace.prefixes is not None):
         limits = attrs.evolve(limits, tiers=tiers, token_bytes=_measure_token(deployment, load))
-    return _tabulate(guess(deployment, draft), load, limits, seed), limits
+    table = _tabulate(guess(deployment, draft), load, limits, seed)
+    # a prompt waits for prompts on the other data-parallel ranks
+    waited = deployment.stack.value("rank_wait") * (deployment.data_devices > 1)
+    step_s = table.find_step(min(load.in_flight or 1, limits.sequences), _mean_length(load))[0]
+    return table, attrs.evolve(limits, request_s=limits.request_s + waited * step_s)
 
 
 def find_limits(deployment: Deployment, load: Load, draft: Draft = NO_DRAFT) -> Limits:
@@ -289,11 +293,14 @@ def find_saturated_rates(
     limit = deployment.sequence_limit
     room = max(1.0, min(held.sequences(prompt_tokens, output_tokens), limit))
     one, one_times = prefill(1.0, prompt_tokens, cached_tokens, deployment.step_tokens)
+    many = max(1.0, deployment.step_tokens // (prompt_tokens - cached_tokens))
+    several, several_times = prefill(many, prompt_tokens, cached_tokens, deployment.step_tokens)
     counts = np.unique([*np.geomspace(1.0, room, max(2, math.ceil(math.log(room, KNOTS)) + 1)), 1.0])
     steps = max(1.0, (output_tokens - 1.0) / gain)
     answering = Passes.of(counts, context=prompt_tokens + 0.5 * steps * gain)
-    cost, count = guess(deployment, draft).price(Passes.joined((one, answering))), len(one_times)
-    one_s, step_s, step_j = cost.seconds[:count], cost.seconds[count:], cost.joules[count:]
+    cost = guess(deployment, draft).price(Passes.joined((one, several, answering)))
+    ends = np.cumsum([len(one_times), len(several_times)])
+    (one_s, several_s, step_s), (_, several_j, step_j) = np.split(cost.seconds, ends), np.split(cost.joules, ends)
     most = room if most_s is None else _find_most(counts, step_s, most_s * gain)
     kept = np.union1d(counts[counts <= most], [most]) if most >= 1.0 else np.zeros(0)
     each_s, each_j = (np.interp(kept, counts, column) for column in (step_s, step_j))
@@ -305,7 +312,9 @@ def find_saturated_rates(
         )
     return SaturatedRates(
         alone_s=float(one_s @ one_times) + stack.value("request"),
-        prompts=count_prompts(deployment, prompt_tokens, cached_tokens, draft),
+        prompts=Throughput(
+            per_s=many / float(several_s @ several_times), joules=float(several_j @ several_times) / many
+        ),
         answers=answers,
         most=most,
         counts=counts,
@@ -322,11 +331,3 @@ def _find_most(counts: NDArray[np.float64], step_s: NDArray[np.float64], most_s:
         return 0.0
     index = int(late[0])
     return float(np.interp(most_s, step_s[index - 1 : index + 1], counts[index - 1 : index + 1]))
-
-
-def count_prompts(deployment: Deployment, prompt_tokens: float, cached_tokens: float, draft: Draft) -> Throughput:
-    """Return the prefill throughput of a server with prompts always waiting; some of their tokens are cached."""
-    many = max(1.0, deployment.step_tokens // (prompt_tokens - cached_tokens))
-    passes, times = prefill(many, prompt_tokens, cached_tokens, deployment.step_tokens)
-    cost = guess(deployment, draft).price(passes)
-    return Throughput(per_s=many / float(cost.seconds @ times), joules=float(cost.joules @ times) / many)

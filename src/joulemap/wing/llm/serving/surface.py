@@ -161,15 +161,6 @@ class CostGrid:
         """Knots and values as lists, which single points are read from faster."""
         return self.first.tolist(), self.second.tolist(), self.values.tolist()
 
-    def read(self, first: Floats, second: Floats) -> Floats:
-        """Return seconds and joules, interpolated at points of both sizes, as the last dimension."""
-        row, along = _locate(self.first, first)
-        column, across = _locate(self.second, second)
-        low = self.values[row, column] * (1.0 - across) + self.values[row, column + 1] * across
-        high = self.values[row + 1, column] * (1.0 - across) + self.values[row + 1, column + 1] * across
-        blended: Floats = low * (1.0 - along) + high * along
-        return blended
-
     def find(self, first: float, second: float) -> tuple[float, float, float, float, float]:
         """Return seconds and joules at one point, their slopes along the second size, and the end of these slopes."""
         rows, columns, values = self.lists
@@ -183,12 +174,6 @@ class CostGrid:
         )
         longer, dearer = (high_s - low_s) / (end - start), (high_j - low_j) / (end - start)
         return low_s + longer * (second - start), low_j + dearer * (second - start), longer, dearer, end
-
-
-def _locate(knots: Floats, points: Floats) -> tuple[NDArray[np.int64], Floats]:
-    index = np.clip(np.searchsorted(knots, points, side="right") - 1, 0, len(knots) - 2)
-    share = (points - knots[index]) / (knots[index + 1] - knots[index])
-    return index.astype(np.int64), share[..., None]
 
 
 @frozen(kw_only=True, eq=False)
@@ -211,7 +196,7 @@ class Table:
         return self.decode.find(sequences, context)
 
     def find_mixed(self, sequences: float, context: float, prompt: float, prompt_context: float) -> tuple[float, float]:
-        """Return the cost of one pass as `step` does for many."""
+        """Return the cost of a pass with prompt tokens, as `PassCost` defines it."""
         parts = [self.decode.find(sequences, context)] if sequences else []
         if prompt:
             least = self.prompt.lists[1][0]
@@ -231,14 +216,11 @@ class Table:
         one prompt attends as much as all prompts together; it is below 0 for several short prompts. Fewer prompt
         tokens than the first knot cost as much as it does, because such a pass reads the same weights.
         """
-        count, context, prompt, behind = np.broadcast_arrays(
-            *(np.asarray(one, dtype=np.float64) for one in (sequences, context_tokens, prompt_tokens, prompt_context))
-        )
-        has_prompt = (prompt > 0.0)[..., None]
-        total = np.where((count > 0.0)[..., None], self.decode.read(count, context), 0.0)
-        total = total + np.where(has_prompt, self.prompt.read(count, np.maximum(prompt, self.prompt.second[0])), 0.0)
-        total = total + np.where(has_prompt, self.attention.read(prompt, behind), 0.0)
-        return total[..., 0], total[..., 1]
+        given = (sequences, context_tokens, prompt_tokens, prompt_context)
+        sizes = np.broadcast_arrays(*(np.asarray(one, dtype=np.float64) for one in given))
+        costs = [self.find_mixed(*one) for one in zip(*(column.ravel().tolist() for column in sizes), strict=True)]
+        seconds, joules = np.array(costs).reshape(-1, 2).T
+        return seconds.reshape(sizes[0].shape), joules.reshape(sizes[0].shape)
 
 
 def tabulate(surface: Surface, *, sequences: int, context_tokens: int, prompt_tokens: int) -> Table:
