@@ -169,7 +169,7 @@ class OutputOptions(DatabaseOptions):
     force: Force = False
     show: list[str] | None = option(
         None,
-        f"Further parts to show: {', '.join(SHOWN[:-1])} or {SHOWN[-1]}; repeatable.",
+        f"Also show {', '.join(SHOWN[:-1])} or {SHOWN[-1]}.",
         metavar="NAME,...",
         callback=_check_shown,
         complete=lambda incomplete: begin(incomplete, SHOWN),

@@ -82,7 +82,7 @@ def plot(
 
     \b
     joulemap plot sweep resnet18 l4 h100_sxm5 --precision bf16 -o sweep.svg
-    joulemap plot pareto mobilenet_v2 --deployment edge --precision int8 -o front.png --theme dark
+    joulemap plot pareto mobilenet_v2 --where deployment=edge --precision int8 -o front.png --theme dark
     joulemap plot waterfall resnet50 l4 rtx_4090 --precision fp16 --metric energy -o why.svg
     joulemap plot roofline resnet50 GPU TPU CPU --precision bf16 -o roofs.svg
     joulemap plot tornado resnet18 l4 --precision bf16 --width 600 -o doubt.png

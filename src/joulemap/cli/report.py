@@ -76,7 +76,7 @@ def report(
 
     \b
     joulemap report resnet18
-    joulemap report vit_b_16 --deployment edge --precision int8 -o vit.html
+    joulemap report vit_b_16 --where deployment=edge --precision int8 -o vit.html
     joulemap report resnet18 mobilenet_v2 --hardware l4,h100_sxm5 --precision bf16
     joulemap report resnet50 --hardware l4,t4,epyc_9654 --between epyc_9654,l4
     joulemap report resnet50 l4 t4 --precision int8 --rate 2000/s --p99 15ms --place jetson_agx_orin_module

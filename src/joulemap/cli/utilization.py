@@ -43,7 +43,7 @@ def utilization(
     \b
     joulemap utilization resnet50 --precision bf16 --batch 8
     joulemap utilization vit_b_16 h100_sxm5 tpu_v4 --precision bf16 --batch 32
-    joulemap utilization mobilenet_v2 --deployment edge --precision int8 --format csv
+    joulemap utilization mobilenet_v2 --where deployment=edge --precision int8 --format csv
     joulemap utilization resnet50 --precision bf16 --pairing
     """
     answer = output.workspace().utilization(

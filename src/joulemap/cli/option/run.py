@@ -205,7 +205,7 @@ class RunOptions(ModelOptions):
         RUNTIME_HELP,
         metavar="MODE",
         complete=complete_runtimes,
-        shown="fused; engine with --deployment or --scenario",
+        shown="fused; engine with a deployment or scenario",
     )
     calibration: str = advanced("auto", CALIBRATION_HELP, metavar="NAME")
     site: Site = None
