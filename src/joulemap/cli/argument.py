@@ -29,7 +29,7 @@ _database: ContextVar[str] = ContextVar("_database", default="")
 
 def read_words(words: Sequence[str], variables: Mapping[str, str]) -> None:
     """Store the words of a command line and joulemap's variables; UsageError for words that are not UTF-8."""
-    named = {name: value for name, value in variables.items() if name.startswith(VARIABLES)}
+    named = {name: value for name, value in variables.items() if name.startswith(VARIABLES) and value != os.devnull}
     for position, text in [*((f"argument {index}", word) for index, word in enumerate(words, 1)), *named.items()]:
         try:
             text.encode()
@@ -142,6 +142,9 @@ command `explain`.
 
 GONE: Final[Mapping[str, str]] = {
     "--power-mode": "write HARDWARE@MODE, or --where power-mode=MODE",
+    "--device-only": "write --site host=none",
+    "--force": "remove the file first, or name another one",
+    "--trust": "set JOULEMAP_TRUST=1",
 }
 """Former option -> what to do instead."""
 

@@ -11,7 +11,7 @@ from joulemap.cli.command import command, option, optional
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import OneHardwareOptions
 from joulemap.cli.option.run import Model, WholeRunOptions
-from joulemap.cli.output import DatabaseOptions, Force, check_suffix, emit_pieces
+from joulemap.cli.output import DatabaseOptions, check_suffix, emit_pieces
 from joulemap.cli.usage import group
 from joulemap.cli.voice import voice
 from joulemap.domain.metric import PartMetricName
@@ -35,7 +35,6 @@ class FileOptions(DatabaseOptions):
     """Options for the database and the exported file."""
 
     output: Path | None = option(None, "File to write.", "--output", "-o", shown="stdout")
-    force: Force = False
 
     def workspace(self, suffix: str, what: str) -> Workspace:
         """Return the workspace of the database.
@@ -44,7 +43,7 @@ class FileOptions(DatabaseOptions):
         """
         check_suffix(self.output, suffix, what)
         if self.output is not None:
-            check_output(self.output, self.guarded(self.output), force=self.force)
+            check_output(self.output, self.guarded(self.output))
         return self.open()
 
     def write(self, opened: AbstractContextManager[Iterator[bytes]]) -> None:
@@ -52,7 +51,7 @@ class FileOptions(DatabaseOptions):
         with opened as pieces:
             if self.output is None:
                 emit_pieces(piece.decode() for piece in pieces)
-            elif write_pieces(self.output, pieces, self.guarded(self.output), force=self.force):
+            elif write_pieces(self.output, pieces, self.guarded(self.output)):
                 voice.inform(f"wrote {self.output}")
 
 

@@ -57,6 +57,8 @@ class Known:
     """Questions that use the value."""
     is_table: bool = False
     """True for a value per chip."""
+    in_file: bool = True
+    """False for a value that no file may state, because it is consent to one call."""
 
 
 @frozen
@@ -192,6 +194,10 @@ def _of_file(table: str, known: Mapping[str, Known], config: Config) -> Iterator
     folder = str(Path(config.path).parent)
     for name, value in config.tables.get(table, {}).items():
         one = _find(known, name, config.locate(table, name))
+        if not one.in_file:
+            raise UsageError(
+                f"{config.locate(table, name)}: {name} is for one call: {name_variable(name)}={one.example}"
+            )
         is_table = isinstance(value, Mapping)
         for chip, text in value.items() if is_table else [("", value)]:
             where = f"{config.locate(table, name, *filter(None, [chip]))}: {name}"
@@ -296,6 +302,10 @@ HABIT: Final[Mapping[str, Known]] = {
     "retrace": Known(
         read=read_flag, meaning="trace models with the installed torch, even if they are built in", usual=False,
         example="true", uses="every prediction",
+    ),
+    "trust": Known(
+        read=read_flag, meaning="run code of .pt2 files, and of model files that measurements name", usual=False,
+        example="1", uses="every prediction", in_file=False,
     ),
     "build-memory": Known(
         read=lambda text: parse_quantity(text, "B"), unit="B",

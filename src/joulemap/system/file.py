@@ -168,8 +168,7 @@ def check_output(output: Path, inputs: Iterable[Path] = (), *, force: bool = Fal
             raise UsageError(f"cannot write {output}: it is a folder")
         if stat.S_ISREG(mode) and not force and not _is_ours(path):
             raise UsageError(
-                f"{output} exists, and joulemap did not write it as it is now: choose another file, or replace it with "
-                "--force"
+                f"{output} exists, and joulemap did not write it as it is now: choose another file, or remove it first"
             )
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot write {output}: {_reason(error)}") from error

@@ -13,7 +13,7 @@ from joulemap.cli.option.run import repeat_options
 from joulemap.cli.panel import HARDWARE
 from joulemap.system.config import Known, placing, read_flag, read_options
 from joulemap.system.errors import UsageError
-from joulemap.system.name import split_names
+from joulemap.system.name import join_choices, split_names
 from joulemap.system.number import parse_quantity
 from joulemap.system.record import frozen
 
@@ -79,7 +79,7 @@ class HardwareOptions:
     panel: ClassVar[str] = HARDWARE
     where: list[str] | None = option(
         None,
-        f"Filter, e.g. deployment=edge: {', '.join(FILTERS)}.",
+        f"Filter by {join_choices(FILTERS)}.",
         metavar="NAME=VALUE",
         complete=_complete_filter,
     )
