@@ -86,7 +86,7 @@ KNOWN: Final[Mapping[str, Known]] = {
     ),
     "price-file": Known(
         field="prices", read=Path, example="prices.csv",
-        meaning="CSV file with columns hardware, usd_per_hour, purchase_usd and source, or the same as TOML",
+        meaning="CSV file with columns hardware, usd_per_hour, purchase_usd and source",
     ),
     "owned": Known(
         field="owned", read=read_whole, example="8", uses="fleet", is_table=True,

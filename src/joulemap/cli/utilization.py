@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from joulemap.cli.command import advanced, command, option
+from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import NamedHardwareOptions
 from joulemap.cli.option.run import Limit, Model, RunOptions
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.value import read_grades
 
 
 @command
@@ -19,12 +18,6 @@ def utilization(
         True,
         "Evaluate and show better batch sizes, precisions, power modes and chips.",
         "--advice/--no-advice",
-    ),
-    grades: str = advanced(
-        "",
-        "Minimum fractions of a peak for excellent, good, fair and poor.",
-        metavar="A,B,C,D",
-        shown="0.7,0.5,0.3,0.1",
     ),
     min_compute: float = option(0.2, "Flag compute utilization below this fraction.", metavar="FRACTION"),
     max_bandwidth: float = option(
@@ -52,7 +45,6 @@ def utilization(
         min_compute_fraction=min_compute,
         max_bandwidth_fraction=max_bandwidth,
         max_idle_fraction=max_idle,
-        grades=read_grades(grades),
         has_advice=advice,
         is_pairing=pairing,
     )

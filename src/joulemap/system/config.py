@@ -279,9 +279,9 @@ HABIT: Final[Mapping[str, Known]] = {
     "limit": Known(
         read=_read_rows, meaning="maximum rows shown per table", example="20", uses="every command", field="limit"
     ),
-    "plot": Known(
-        read=read_flag, meaning="draw a text chart above the tables", usual=False, example="true",
-        uses="every command", field="plot",
+    "show": Known(
+        read=lambda text: [text], meaning="further parts to show, as --show names them", example="notes,plot",
+        uses="every command", field="show",
     ),
     "wait": Known(
         read=_read_seconds, meaning="wait while another process writes to the database", usual=WAIT_S, unit="s",
