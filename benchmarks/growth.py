@@ -77,7 +77,9 @@ class Growth:
         """Store runs of one model after another until `least` are stored; return the number stored."""
         while (count := self.count()) < least:
             model = next(models)
-            self.ask("sweep", model, "--deployment", "datacenter", "--precision", "int8,bf16", "--batch", "1,8,32")
+            self.ask(
+                "sweep", model, "--where", "deployment=datacenter", "--precision", "int8,bf16", "--batch", "1,8,32"
+            )
             self.ask("recommend", next(models), "--max-latency", "50ms")
             self._import(next(models))
         return count

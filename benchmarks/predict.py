@@ -108,7 +108,7 @@ def list_adapter_rates() -> Iterator[tuple[str, float]]:
         def write() -> Path:
             return write_serving_profile(
                 steps, folder, hardware="RTX4090", model="meta-llama/Llama-3.1-8B", tokens=128, sequences=16,
-                context_tokens=1024, force=True,
+                context_tokens=1024,
             )  # fmt: skip
 
         rows = (write() / "tp1" / "attention.csv").read_text(encoding="utf-8").count("\n") - 1

@@ -201,10 +201,9 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="into README and docs/")
     arguments = parser.parse_args()
     if arguments.write:
+        (DOCS / "why.svg").unlink(missing_ok=True)
         with tempfile.TemporaryDirectory() as folder:
-            code = run(
-                [*shlex.split(WHY), "--db", f"{folder}/why.duckdb", "--output", str(DOCS / "why.svg"), "--force"]
-            )
+            code = run([*shlex.split(WHY), "--db", f"{folder}/why.duckdb", "--output", str(DOCS / "why.svg")])
             assert code == 0, WHY
     for page, put in list_pages():
         text = put(page.read_text(encoding="utf-8"))

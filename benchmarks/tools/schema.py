@@ -65,6 +65,10 @@ OPTIONAL: Final[dict[str, Any]] = {
     "how_sure": {**TEXT, "description": "How far figures may be off, in a sentence."},
     "notes": {**TEXTS, "description": "What the words mean, what is assumed and what is left out."},
     "next_steps": {**TEXTS, "description": "Commands that lead on from the answer."},
+    "site": {
+        "type": "object",
+        "description": "Values of the site that the answer used: name -> `value`, `unit` and place (`from`).",
+    },
 }
 """Properties that a document may have or lack."""
 

@@ -163,7 +163,7 @@ def test_the_mix_of_a_model_adds_up(workspace: Workspace) -> None:
 @pytest.mark.slow
 def test_a_scenario_ranks_each_chip_at_the_mode_that_fits(joulemap: Run, workspace: Workspace) -> None:
     place = ("--precision", "int8", "--format", "json", "--db", workspace.path)
-    done = joulemap("compare", "resnet18", "--scenario", "robot", "--sort", "efficiency", *place)
+    done = joulemap("compare", "resnet18", "--where", "scenario=robot", "--sort", "efficiency", *place)
     document = json.loads(done.stdout)
     modes = {row["hardware"].partition("@")[0]: row["power_mode"] for row in document["rows"]}
     assert (modes["jetson_orin_nano_8gb"], modes["kpu_t256"], modes["coral_edge_tpu"]) == ("15W", "15W", "default")
@@ -171,7 +171,7 @@ def test_a_scenario_ranks_each_chip_at_the_mode_that_fits(joulemap: Run, workspa
     assert all(row["tdp_w"] <= 15.0 == document["power_budget_w"] for row in document["rows"])
     assert document["left_out"]["rtx_4090"] == "at least 150 W"
     assert all(row["microarchitecture"] for row in document["rows"])
-    drawn = joulemap("compare", "resnet18", "--scenario", "robot", "--sort", "efficiency", "--precision", "int8",
+    drawn = joulemap("compare", "resnet18", "--where", "scenario=robot", "--sort", "efficiency", "--precision", "int8",
                      "--show=details", "--show=notes", "--db", workspace.path)  # fmt: skip
     for text in (
         OPERATORS_TITLE,

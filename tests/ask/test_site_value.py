@@ -83,6 +83,7 @@ def test_what_always_holds_never_decides_how_one_pays() -> None:
         ('[site]\ngrid = "atlantis"\n', "line 2: grid: unknown grid region"),
         ("[site.owned]\nl4 = 1\nt4 = 1.5\n", "line 3: owned: '1.5' is not a whole number"),
         ('[site.price-per-hour]\nt4 = "1 USD/h"\nl44 = "1 USD/h"\n', "line 3: price-per-hour: unknown hardware 'l44'"),
+        ('[site]\nhost = "ryzn"\n', "line 2: host: unknown hardware 'ryzn'"),
         ("[site]\nowned.l44 = 2\n", "line 2: owned: unknown hardware 'l44'"),
         ("[sites]\n", "line 1: unknown table 'sites'; did you mean site"),
         ("pue = 1.1\n", "line 1: pue stands outside of a table"),
@@ -121,6 +122,7 @@ def test_an_answer_names_the_values_it_depends_on(workspace: Workspace) -> None:
     [
         (("cost", "mlp", "--pue", "1.2"), "no --pue here: write --site pue=1.2, or pue below [site] in joulemap.toml"),
         (("cost", "mlp", "--owned=l4=8"), "no --owned here: write --site owned=l4=8, or [site.owned] in joulemap.toml"),
+        (("cost", "mlp", "--device-only"), "no --device-only here: write --site host=none"),
         (("sql", "SELECT 1", "--raw"), "no --raw here: set JOULEMAP_RAW=true, or raw below [habits] in joulemap.toml"),
         (("db", "info", "--wait", "3"), "no --wait here: set JOULEMAP_WAIT=3, or wait below [habits] in joulemap.toml"),
     ],

@@ -297,7 +297,7 @@ workspace.Workspace.sweep = sweep
 from joulemap.cli import main
 main()
 """
-    arguments = ["sweep", *MODELS, "--batch", "1,2,4,8", "--deployment", "edge", "--precision", "int8,fp32"]
+    arguments = ["sweep", *MODELS, "--batch", "1,2,4,8", "--where", "deployment=edge", "--precision", "int8,fp32"]
     arguments += ["--db", str(place)]
     process = subprocess.Popen(
         [sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

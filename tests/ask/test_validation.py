@@ -291,7 +291,10 @@ def test_rows_name_no_code(tmp_path: Path, joulemap: Run) -> None:
     workspace = Workspace(tmp_path / "joulemap.duckdb")
     workspace.import_measurements(tmp_path / "mine.csv")
     done = joulemap("validate", "--hardware", "gaudi3", "--format", "json")
-    assert done.stderr == f"joulemap: left out: 1 row of {own}:net, code that rows of a file name: --trust runs it\n"
+    assert (
+        done.stderr
+        == f"joulemap: left out: 1 row of {own}:net, code that rows of a file name: JOULEMAP_TRUST=1 runs it\n"
+    )
     assert (done.stdout, ran.exists()) == ("[]\n", False)
     (score,) = workspace.validate("gaudi3", by="model", trust=True)
     assert (score.part, ran.exists()) == (f"{own}:net", True)

@@ -28,7 +28,7 @@ COMMANDS = [
     "hardware show h100_sxm5 --calibration none",
     "model show resnet18",
     "place resnet18 --on l4,t4 --link pcie4x16",
-    "recommend mlp --scenario camera --limit 2",
+    "recommend mlp --where scenario=camera --limit 2",
     "db diff 1 2",
     "db info",
     "db check",

@@ -608,7 +608,8 @@ def test_what_cannot_be_fitted_is_left_out_and_told(tmp_path: Path, own: Path) -
     assert answer.calibration.row_count == 1
     (unknown,) = [line for line in answer.left_out if "nowhere" in line]
     assert unknown.startswith("1 row of ./nowhere.py:net: ")
-    told = f"1 row of {tmp_path}/own.py:net: a row of a file names this code; --trust (in Python trust=True) runs it"
+    told = f"1 row of {tmp_path}/own.py:net: a row of a file names this code; JOULEMAP_TRUST=1 (in Python trust=True) "
+    told += "runs it"
     assert told in answer.left_out
     assert "1 row of resnet18: only throughput, power or memory; a fit needs latency or energy" in answer.left_out
     assert any(line.startswith("1 row of resnet18: gaudi3 has no int4; it has") for line in answer.left_out)

@@ -83,13 +83,13 @@ def test_rows_that_cannot_be_scored_are_counted(joulemap: Run, folder: Path, mon
     assert "left out: 3 rows of ./m.py:mlp(1x100:fp32), ./m.py:mlp(1x64:fp32), ./m.py:own" in " ".join(
         done.stdout.split()
     )
-    trusted = joulemap("validate", "--hardware", "thisbox", "--trust", variables=own)
+    trusted = joulemap("validate", "--hardware", "thisbox", variables={**own, "JOULEMAP_TRUST": "1"})
     told = " ".join(trusted.stdout.split())
     assert trusted.returncode == ExitCode.OK, trusted.stderr
     assert "not scored: 1 row of ./gone.py:mlp: there is no file" in told
     assert "not scored: 1 row of ./m.py:mlp(1x100:fp32)" in told
     assert "not scored: 1 row of ./m.py:mlp(what is this)" in told
-    fitted = joulemap("calibrate", "thisbox", "--trust", "--dry-run", "--format", "json", variables=own)
+    fitted = joulemap("calibrate", "thisbox", "--dry-run", "--format", "json", variables={**own, "JOULEMAP_TRUST": "1"})
     assert fitted.returncode == ExitCode.OK, fitted.stderr
     answer = json.loads(fitted.stdout)
     assert answer["measurement_count"] == 3

@@ -39,7 +39,7 @@ QUESTIONS: Final = (
     ("sql", "SELECT a.range FROM range(1000000000) AS a ORDER BY hash(a.range)"),
     ("sql", "SELECT range FROM range(900000)"),
     ("db", "check"),
-    ("pareto", "resnet18", "--architecture", "gpu"),
+    ("pareto", "resnet18", "--where", "architecture=gpu"),
     ("query", "run", "run.list"),
     ("model", "trace", "resnet18"),
 )

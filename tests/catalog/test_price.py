@@ -72,18 +72,12 @@ def test_a_break_even_counts_with_the_prices_that_are_given(workspace: Workspace
     assert_close(even.fixed_a_usd, 2500.0 * 1.4)
 
 
-def test_prices_are_read_from_csv_and_toml(tmp_path: Path) -> None:
+def test_prices_are_read_from_csv(tmp_path: Path) -> None:
     table = tmp_path / "prices.csv"
     table.write_text("hardware,usd_per_hour,purchase_usd,source\nT4,0.2,,contract\nkpu_t64,,99,\n")
     assert read_price_file(table) == (
         Price(hardware="T4", usd_per_hour=0.2, source="contract"),
         Price(hardware="kpu_t64", purchase_usd=99.0, source=str(table)),
-    )
-    tables = tmp_path / "prices.toml"
-    tables.write_text('[l4]\nusd_per_hour = 0.3\n["Jetson Orin Nano"]\npurchase_usd = 200\nsource = "shop"\n')
-    assert read_price_file(tables) == (
-        Price(hardware="l4", usd_per_hour=0.3, source=str(tables)),
-        Price(hardware="Jetson Orin Nano", purchase_usd=200.0, source="shop"),
     )
 
 
@@ -96,9 +90,6 @@ def test_prices_are_read_from_csv_and_toml(tmp_path: Path) -> None:
         ("a.csv", "hardware,usd_per_hour\nl4,much\n", "l4: usd_per_hour is 'much', expected a number"),
         ("a.csv", "hardware,usd_per_hour\nl4,-1\n", "l4: usd_per_hour is -1, expected above 0"),
         ("a.csv", "hardware,usd_per_hour\nl4\n", "more or fewer cells"),
-        ("a.toml", "l4 = 3\n", "l4 is not a table"),
-        ("a.toml", "[l4]\nusd = 3\n", "unknown column usd"),
-        ("a.toml", "[l4\n", "a.toml: "),
     ],
 )
 def test_a_price_file_that_is_wrong_says_where(name: str, text: str, message: str, tmp_path: Path) -> None:

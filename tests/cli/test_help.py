@@ -34,6 +34,12 @@ INDENT: Final = 2
 
 ALL: Final = "--help all"
 
+MOST_OPTIONS: Final = 50
+"""Maximum options of one command."""
+
+ALL_OPTIONS: Final = 900
+"""Maximum options of all commands together."""
+
 WORDS: Final = 25
 """Maximum words of a sentence in help."""
 
@@ -247,3 +253,10 @@ def test_docstrings_of_the_command_line_do_not_begin_with_a_fragment() -> None:
     options = [path for name in ("command", "option") for path in SOURCE.glob(f"wing/*/*{name}.py")]
     paths = [*SOURCE.glob("cli/**/*.py"), *options]
     assert [(path.name, text) for path in paths for text in list_docstrings(path) if FRAGMENT.match(text)] == []
+
+
+def test_no_command_has_more_options_than_a_person_can_read() -> None:
+    """What a person says once belongs to `joulemap.toml`, what belongs to the program is listed once."""
+    counts = {one.path: len(one.options) for one in list_leaves()}
+    assert {path: count for path, count in counts.items() if count > MOST_OPTIONS} == {}
+    assert sum(counts.values()) <= ALL_OPTIONS

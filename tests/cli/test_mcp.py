@@ -178,7 +178,11 @@ def test_arguments_that_a_schema_does_not_list_go_into_more(database: Path) -> N
     ("tool", "given", "words"),
     [
         ("compare", {"precision": "bf16", "model": ["resnet18", "l4"]}, "compare resnet18 l4 --precision bf16"),
-        ("compare", {"model": ["resnet18"], "batch": [1, 8], "all": True}, "compare resnet18 --all --batch 1,8"),
+        (
+            "compare",
+            {"model": ["resnet18"], "batch": [1, 8], "where": ["all"]},
+            "compare resnet18 --where all --batch 1,8",
+        ),
         ("explain", {"model": "resnet18", "set": ["a=1W", "-b=2"]}, "explain resnet18 --set a=1W --set=-b=2"),
         ("hardware", {"hardware": "l4", "energy": False}, "hardware show l4"),
         ("recommend", {"model": "mlp", "more": {"site": ["pue=1"]}}, "recommend mlp --site pue=1"),

@@ -263,13 +263,14 @@ def test_a_large_parameter_is_not_allocated(tmp_path: Path) -> None:
 
 
 def test_what_needs_more_memory_than_the_limit_is_refused_before_it_is_taken(joulemap: Run, tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"needs 3.6 GB or more .* above the limit of 2 GB \(--build-memory\)"):
+    with pytest.raises(ModelError, match=r"needs 3.6 GB or more .* above the limit of 2 GB \(build-memory\)"):
         build(tmp_path, LARGE_READ, limit_bytes=2e9)
     done = joulemap("model", "show", "mine.py:net", variables={"JOULEMAP_BUILD_MEMORY": "100MB"})
     assert done.returncode == ExitCode.MODEL
     assert done.stderr.splitlines()[-1] == (
-        "joulemap: mine.py:net needs 3.6 GB or more to be built, above the limit of 100 MB (--build-memory); without "
-        "weights: RuntimeError: Tensor.item() cannot be called on meta tensors; --build-memory 4.5GB would allow that"
+        "joulemap: mine.py:net needs 3.6 GB or more to be built, above the limit of 100 MB (build-memory); without "
+        "weights: RuntimeError: Tensor.item() cannot be called on meta tensors; JOULEMAP_BUILD_MEMORY=4.5GB "
+        "would allow that"
     )
 
 

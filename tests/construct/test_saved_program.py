@@ -70,10 +70,10 @@ def test_the_command_line_says_how_to_trust_a_program(joulemap: Run, tmp_path: P
     assert (refused.returncode, refused.stdout) == (ExitCode.MODEL, "")
     assert refused.stderr == (
         "joulemap: net.pt2 may run code of its own when it is loaded: data/sample_inputs/model.pt is a pickle of "
-        f"{open.__module__}.open; --trust (in Python trust=True) loads it\n"
+        f"{open.__module__}.open; JOULEMAP_TRUST=1 (in Python trust=True) loads it\n"
     )
     assert not marker.exists()
-    assert joulemap("model", "show", "net.pt2", "--trust").returncode == ExitCode.MODEL
+    assert joulemap("model", "show", "net.pt2", variables={"JOULEMAP_TRUST": "1"}).returncode == ExitCode.MODEL
     assert marker.exists()
 
 

@@ -75,11 +75,11 @@ def test_a_battery_lasts_its_energy_over_the_average_power(tmp_path: Path, joule
     assert best is not None
     assert best.total_power_w is not None
     life = f"{0.675 / best.total_power_w / 24.0:.2g} days"
-    command = ("recommend", "mlperf_tiny_kws", "stm32u575", "--precision", "int8", "--scenario", "coin_cell")
+    command = ("recommend", "mlperf_tiny_kws", "stm32u575", "--precision", "int8", "--where", "scenario=coin_cell")
     place = ("--db", str(tmp_path / "a.duckdb"))
     assert life in joulemap(*command, "--min-throughput", "1/s", *place).stdout
     without_rate = joulemap(*command, *place).stdout
-    assert "days" not in without_rate and "--scenario coin_cell --min-throughput 10/s" in without_rate
+    assert "days" not in without_rate and "--where scenario=coin_cell --min-throughput 10/s" in without_rate
 
 
 def test_a_coin_cell_bounds_pulses_at_any_rate() -> None:

@@ -136,10 +136,10 @@ def test_a_model_beyond_memory_has_no_profile(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
-def test_files_of_others_are_replaced_only_with_force(steps: StepPredictor, tmp_path: Path) -> None:
-    def write(folder: Path, force: bool = False) -> Path:
+def test_files_of_others_are_kept(steps: StepPredictor, tmp_path: Path) -> None:
+    def write(folder: Path) -> Path:
         return write_serving_profile(
-            steps, folder, hardware="x", model="o/m", tokens=16, sequences=1, context_tokens=16, force=force
+            steps, folder, hardware="x", model="o/m", tokens=16, sequences=1, context_tokens=16
         )
 
     written = write(tmp_path)
@@ -149,7 +149,8 @@ def test_files_of_others_are_replaced_only_with_force(steps: StepPredictor, tmp_
     with pytest.raises(UsageError):
         write(tmp_path)
     assert not (written / "tp1" / "dense.csv").exists()
-    write(tmp_path, force=True)
+    (written / "meta.yaml").unlink()
+    write(tmp_path)
     assert "hardware: x\n" in (written / "meta.yaml").read_text(encoding="utf-8")
     with pytest.raises(UsageError, match="cannot make the folder"):
         write(written / "meta.yaml")

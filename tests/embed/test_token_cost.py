@@ -109,5 +109,6 @@ def test_what_cannot_be_written_leaves_no_file(costs: tuple[TokenCost, ...], tmp
     ):
         with pytest.raises(UsageError):
             write_token_costs(costs, path)
-    write_token_costs(costs, tmp_path / "notes.csv", force=True)
+    (tmp_path / "notes.csv").unlink()
+    write_token_costs(costs, tmp_path / "notes.csv")
     assert (tmp_path / "notes.csv").read_text(encoding="utf-8").startswith("model,hardware,")

@@ -286,13 +286,11 @@ def try_limits(doors: Doors, rng: random.Random) -> None:
     """Compare a scenario with its limits, the prices of a question in two commands, and a sweep with its limit."""
     court, model = doors.court, rng.choice(list_networks())
     case = rng.choice([one for one in load_scenarios().values() if not one.is_pulse])
-    spelled = [("--deployment", ",".join(case.deployment)), ("--kind", ",".join(case.kinds))]
-    spelled += [("--power-budget", f"{case.power_budget.value!r}W")] if case.power_budget is not None else []
+    limited = {"deployment": ",".join(case.deployment), "kind": ",".join(case.kinds)}
+    limited |= {"power-budget": f"{case.power_budget.value!r}W"} if case.power_budget is not None else {}
+    spelled = [f"--where={name}={value}" for name, value in limited.items() if value]
     limits = rng.choice(((), ("--min-throughput", "10/s"), ("--min-throughput", "30/s", "--max-power", "5W")))
-    asked = [
-        ("recommend", model, *words, *limits)
-        for words in (("--scenario", case.name), tuple(word for one in spelled if one[1] for word in one))
-    ]
+    asked = [("recommend", model, *words, *limits) for words in ((f"--where=scenario={case.name}",), spelled)]
     pair = [doors.ask(*one) for one in asked]
     found = [one and [(row["hardware"], row["status"], row["objective_value"]) for row in one["rows"]] for one in pair]
     court.same("scenario is its limits", found[0], found[1], _of(*asked))

@@ -35,7 +35,7 @@ VALUES: Final[Mapping[str, list[str]]] = tomllib.loads(Path(__file__).with_name(
 
 HIDDEN: Final = frozenset(
     {"--db", "--format", "--output-file", "--quiet", "--verbose", "--help", "--show", "--hardware"}
-    | {"--model", "--limit", "--jobs", "--timeout", "--max-rows", "--force", "--trust"}
+    | {"--model", "--limit", "--jobs", "--timeout", "--max-rows"}
     | {
         "--chip-link",
         "--random",

@@ -19,7 +19,7 @@ from joulemap.physics.record.configuration import HOST_TRANSFER, NO_HOST, Config
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.variation import Varied
 from joulemap.plan.selection import select_hardware
-from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.errors import UnsupportedError
 from joulemap.system.units import FS_PER_S
 from npu_case import fabric
 
@@ -97,8 +97,6 @@ def test_the_port_of_a_host_bounds_a_stick_by_hand() -> None:
 
 
 def test_device_only_is_for_what_has_a_host() -> None:
-    assert RunOptions(device_only=True).keywords()["host"] == NO_HOST
-    with pytest.raises(UsageError):
-        RunOptions(device_only=True, site=["host=raspberry_pi_5"]).keywords()
+    assert RunOptions(site=["host=none"]).settings().host == NO_HOST
     selection = select_hardware(Settings(hardware=("coral_edge_tpu", "raspberry_pi_5"), host=NO_HOST))
     assert (selection.is_device_only, selection.hosts) == (True, {})

@@ -57,10 +57,7 @@ def make_hard_link(path: Path, target: Path) -> Path:
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("spelling", SPELLINGS)
-@pytest.mark.parametrize("force", [(), ("--force",)])
-def test_an_answer_never_replaces_a_database(
-    spelling: str, force: tuple[str, ...], joulemap: Run, own_database: Path, tmp_path: Path
-) -> None:
+def test_an_answer_never_replaces_a_database(spelling: str, joulemap: Run, own_database: Path, tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     before = own_database.read_bytes()
     output = SPELLINGS[spelling](own_database, tmp_path)
@@ -69,7 +66,7 @@ def test_an_answer_never_replaces_a_database(
         ("compare", "resnet18", "--db", own_database, "-f", "parquet"),
         ("hardware", "template", "--like", "tpu_v4"),
     ):
-        done = joulemap(*command, "-o", output, *force)
+        done = joulemap(*command, "-o", output)
         assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
         assert done.stderr.count("\n") == 1
     assert own_database.read_bytes() == before
@@ -87,18 +84,18 @@ def test_the_place_of_a_database_that_is_yet_to_be_made_is_kept_free(end: str, j
 def test_a_database_of_another_engine_is_kept(joulemap: Run, database: Path, tmp_path: Path) -> None:
     foreign = tmp_path / "places.sqlite"
     foreign.write_bytes(b"SQLite format 3\0 and so on")
-    assert joulemap(*ASKED, "--db", database, "-o", foreign, "--force").returncode == ExitCode.USAGE
+    assert joulemap(*ASKED, "--db", database, "-o", foreign).returncode == ExitCode.USAGE
     assert foreign.read_bytes() == b"SQLite format 3\0 and so on"
 
 
-def test_what_a_person_wrote_is_replaced_when_told_to(joulemap: Run, database: Path, tmp_path: Path) -> None:
+def test_what_a_person_wrote_is_replaced_once_it_is_removed(joulemap: Run, database: Path, tmp_path: Path) -> None:
     notes = tmp_path / "notes.txt"
     notes.write_text("precious\n")
     asked = (*ASKED, "--db", database, "-o", notes)
     refused = joulemap(*asked)
     assert (refused.returncode, notes.read_text()) == (ExitCode.USAGE, "precious\n")
-    assert "--force" in refused.stderr
-    assert joulemap(*asked, "--force").returncode == ExitCode.OK
+    notes.unlink()
+    assert joulemap(*asked).returncode == ExitCode.OK
     assert notes.read_text() == ANSWER
 
 
@@ -147,7 +144,7 @@ def test_an_input_is_no_output(spelling: str, joulemap: Run, database: Path, tmp
         ("compare", "resnet18", "--hardware", "tpu_v4,./mine.toml@default", "--db", database),
         ("hardware", "check", "mine.toml"),
     ):
-        done = joulemap(*command, "-o", spelling, "--force")
+        done = joulemap(*command, "-o", spelling)
         assert done.returncode == ExitCode.USAGE, command
         assert "by this command itself" in done.stderr
     assert (tmp_path / "mine.toml").read_text() == text
@@ -169,7 +166,7 @@ def test_a_model_statement_calibration_or_query_is_no_output(
 ) -> None:
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_text("mine")
-    done = joulemap(*command, "--output", name, "--force")
+    done = joulemap(*command, "--output", name)
     assert (done.returncode, (tmp_path / name).read_text()) == (ExitCode.USAGE, "mine")
     assert "by this command itself" in done.stderr
 
@@ -268,7 +265,7 @@ def test_the_memory_of_what_was_written_stays_short_and_can_be_done_without(memo
     (memory / "written").unlink()
     (memory / "written").mkdir()
     write_text(tmp_path / "b", "first")
-    with pytest.raises(UsageError, match="--force"):
+    with pytest.raises(UsageError, match="did not write it as it is now"):
         write_text(tmp_path / "b", "second")
 
 

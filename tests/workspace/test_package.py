@@ -431,7 +431,7 @@ def test_a_class_of_a_package_answers_like_the_class_that_it_copies(tmp_path: Pa
     place, site = write_filled(tmp_path / "new"), tmp_path / "site"
     add_class(place)
     install(place, site)
-    words = ("compare", "mobilenet_v2", "laser", "plasticine", "--precision", "int8", "--all")
+    words = ("compare", "mobilenet_v2", "laser", "plasticine", "--precision", "int8", "--where=all")
     answered = ask(*words, path=site, cwd=tmp_path)
     assert answered.returncode == ExitCode.OK, answered.stderr
     statement = "SELECT energy_j, latency_s FROM runs ORDER BY hardware"

@@ -83,7 +83,6 @@ def calibrate(
     is_dry: bool = False,
     start: str | Calibration = "none",
     trust: bool = False,
-    force: bool = False,
     beside: Sequence[Measurement] = (),
 ) -> CalibrateAnswer:
     """Fit the coefficients of a chip to its measurements.
@@ -93,7 +92,7 @@ def calibrate(
     that are not stored. The calibration is written to `output`, or to the user's own folder, where `auto` finds it;
     `is_dry` writes nothing. `start` selects the initial values: `none` for the class defaults, or any `calibration` of
     `compare`. Model files that measurements name run only with `trust`. An existing file that is not a calibration is
-    replaced only with `force`. Raises NoMeasurementError if no measurement matches, UnknownNameError, UsageError, or
+    never replaced. Raises NoMeasurementError if no measurement matches, UnknownNameError, UsageError, or
     CatalogueError for an invalid file.
     """
     use = use_calibration(start)
@@ -105,7 +104,7 @@ def calibrate(
     path = Path(output) if output is not None else own_folder() / f"{target.id}.toml"
     inputs = (source.path, *([Path(hardware)] if isinstance(hardware, str) and is_hardware_path(hardware) else ()))
     if not is_dry and os.path.isdir(path.parent):
-        check_output(path, inputs, force=force)
+        check_output(path, inputs)
     measured = [
         row
         for row in dict.fromkeys((*find_measurements(source), *beside))
@@ -144,7 +143,7 @@ def calibrate(
     whole = attrs.evolve(outcome.calibration, coefficients={**outcome.calibration.coefficients, **kept})
     calibration = parse_calibration(calibration_text(whole), path.stem)
     if not is_dry:
-        write_calibration(calibration, path, inputs, force=force)
+        write_calibration(calibration, path, inputs)
     return _answer(
         target, calibration, "" if is_dry else str(path), (*outcome.warnings, *describe_findings(dropped)), left_out
     )

@@ -184,10 +184,10 @@ class ReportAnswer(Answer):
         page: str = import_module(PAGE).write_page(self.report)
         return page
 
-    def save(self, path: str | Path, *, force: bool = False) -> None:
+    def save(self, path: str | Path) -> None:
         """Write the page to a file; UsageError if the file holds anything that joulemap did not write."""
         page = self.html()
-        write_file(Path(path), lambda draft: draft.write_text(page, encoding="utf-8"), (), force=force)
+        write_file(Path(path), lambda draft: draft.write_text(page, encoding="utf-8"), ())
 
 
 @keeping_open()

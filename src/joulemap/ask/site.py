@@ -11,9 +11,11 @@ import attrs
 
 from joulemap.catalog.sheet import find_region
 from joulemap.domain.computed import described, make_table
-from joulemap.domain.settings import Price, Site
+from joulemap.domain.settings import Price, Settings, Site
 from joulemap.domain.table import Table
+from joulemap.physics.record.configuration import NO_HOST
 from joulemap.plan.price import find_chip, read_price_file
+from joulemap.plan.selection import select_chip
 from joulemap.system.config import OPTION, SITE, Known, find_config, placing, read_config, read_values
 from joulemap.system.errors import UsageError
 from joulemap.system.number import parse_quantity, read_real, read_whole
@@ -84,7 +86,7 @@ KNOWN: Final[Mapping[str, Known]] = {
     ),
     "price-file": Known(
         field="prices", read=Path, example="prices.csv",
-        meaning="CSV file with columns hardware, usd_per_hour, purchase_usd and source, or the same as TOML",
+        meaning="CSV file with columns hardware, usd_per_hour, purchase_usd and source",
     ),
     "owned": Known(
         field="owned", read=read_whole, example="8", uses="fleet", is_table=True,
@@ -92,7 +94,7 @@ KNOWN: Final[Mapping[str, Known]] = {
     ),
     "host": Known(
         field="host", read=str, example="raspberry_pi_5", usual="none; for a cost the usual one", uses=EVERY,
-        meaning="host of chips that need one: adds its static power, launch times and transfers",
+        meaning="host of chips that need one, with its static power and transfers; none for the chip alone",
     ),
     "link": Known(
         field="link", read=str.lower, example="pcie3x4", usual="the widest that both ends have", uses=EVERY,
@@ -136,6 +138,8 @@ def read_site(given: Iterable[str] = (), *, variables: Mapping[str, str] = os.en
             else:
                 fields[known.field] = value
                 Site(**{known.field: value})
+                if name == "host" and value != NO_HOST:
+                    select_chip(value, Settings())
         written = {"value": f"{chip} {one.text}".strip(), "unit": known.unit, "from": one.origin}
         before = stated.get(name, written)
         stated[name] = {

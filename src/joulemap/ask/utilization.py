@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.ask.answer import RunAnswer, fetch_tables
@@ -209,25 +209,23 @@ def utilization(
     min_compute_fraction: float = 0.2,
     max_bandwidth_fraction: float = 0.9,
     max_idle_fraction: float = 0.8,
-    grades: Sequence[float] = (),
     has_advice: bool = True,
     is_pairing: bool = False,
 ) -> UtilizationAnswer:
     """Compute the utilization of each chip by the model, and flag unhealthy values with a reason.
 
     A run is flagged below `min_compute_fraction` of the peak, above `max_bandwidth_fraction` of the bandwidth that its
-    class sustains, and above `max_idle_fraction` of the units idle. `grades` are the minimum shares of a peak for
-    excellent, good, fair and poor. With `has_advice`, the model is evaluated at other batches, precisions and power
-    modes and on other hardware; without it only the runs themselves are evaluated. `is_pairing` evaluates a few models
-    of each size class. It then finds the best chip per size among these chips, or on all stored hardware if there is
-    only one chip. Raises like `compare`, UsageError for a limit or grade outside 0 to 1.
+    class sustains, and above `max_idle_fraction` of the units idle. With `has_advice`, the model is evaluated at other
+    batches, precisions and power modes and on other hardware; without it only the runs themselves are evaluated.
+    `is_pairing` evaluates a few models of each size class. It then finds the best chip per size among these chips, or
+    on all stored hardware if there is only one chip. Raises like `compare`, UsageError for a limit outside 0 to 1.
     """
     limits: dict[str, Any] = {
         "min_compute_fraction": min_compute_fraction,
         "max_bandwidth_fraction": max_bandwidth_fraction,
         "max_idle_fraction": max_idle_fraction,
     }
-    check_fractions([*limits.items(), *(("grades", one) for one in grades)], grades)
+    check_fractions(limits)
     settings.check_single("utilization")
     plan = plan_runs((model,), settings)
     variants = evaluate_variants(source, plan) if has_advice else None
@@ -236,7 +234,7 @@ def utilization(
     with opening_scope(source, plan) as scope:
         scope.check_evaluated()
         names = [name_configured(entry.id, mode) for entry, mode in plan.selection.pairs]
-        ids, bounds, first = list(scope.run_ids), list(grades), settings.runtime[0]
+        ids, first = list(scope.run_ids), settings.runtime[0]
         where: dict[str, Any] = {
             "precision": label_precision(*settings.precisions[0]),
             "matmul_precision": settings.matmul_precision,
@@ -244,10 +242,10 @@ def utilization(
             "batch": scope.batches[0],
             "hardware": names if len(names) > 1 else [],
         }
-        given: dict[str, Any] = {"run_ids": ids, "grade_bounds": bounds, "takes_all": settings.takes_all}
+        given: dict[str, Any] = {"run_ids": ids, "takes_all": settings.takes_all}
         connection = scope.connection
         tables: dict[str, Any] = {
-            **fetch_tables(connection, UtilizationAnswer, **limits, run_ids=ids, grade_bounds=bounds),
+            **fetch_tables(connection, UtilizationAnswer, **limits, run_ids=ids),
             "remedies": fetch(connection, Remedy, **given, other_ids=variants.ids) if variants else None,
             "zones": fetch(connection, BatchZone, run_ids=list(variants.batch)) if variants else None,
             "precisions": fetch(connection, PrecisionGain, run_ids=list(variants.precision)) if variants else None,
@@ -266,12 +264,8 @@ def utilization(
         return UtilizationAnswer(scope=scope, **tables, facts=facts, untraced=variants.untraced if variants else "")
 
 
-def check_fractions(fractions: Iterable[tuple[str, float]], grades: Sequence[float]) -> None:
-    """Raise UsageError for a fraction outside 0 to 1, or unless there are no grades, or four in descending order."""
-    for name, value in fractions:
+def check_fractions(fractions: Mapping[str, float]) -> None:
+    """Raise UsageError for a fraction outside 0 to 1."""
+    for name, value in fractions.items():
         if not 0.0 <= value <= 1.0:
             raise UsageError(f"{name} is {value:g}, expected a fraction from 0 to 1")
-    if grades and (len(grades) != 4 or list(grades) != sorted(set(grades), reverse=True)):
-        raise UsageError(
-            f"grades are {', '.join(f'{one:g}' for one in grades)}, expected four in falling order: 0.7,0.5,0.3,0.1"
-        )

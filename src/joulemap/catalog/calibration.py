@@ -254,9 +254,7 @@ def _literal(value: Any) -> str:
     return repr(value)
 
 
-def write_calibration(
-    calibration: Calibration, path: Path, inputs: Iterable[Path] = (), *, force: bool = False
-) -> None:
+def write_calibration(calibration: Calibration, path: Path, inputs: Iterable[Path] = ()) -> None:
     """Write a calibration file atomically and create its folder; raises like `write_text`."""
     make_folder(path.parent)
-    write_text(path, calibration_text(calibration), inputs, force=force)
+    write_text(path, calibration_text(calibration), inputs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from joulemap.cli.command import command, option, optional
-from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
+from joulemap.cli.option.hardware import OneHardwareOptions
 from joulemap.cli.option.run import Limit, Model, WholeRunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import EnergyDivision, RunDivision
@@ -27,7 +27,6 @@ def analyze(
     ),
     subgraph: str = optional("One subgraph, by its name in --level subgraph.", "NAME"),
     limit: Limit = 5,
-    mode: ModeOptions,
     run: WholeRunOptions,
     output: OutputOptions,
 ) -> None:
@@ -45,7 +44,7 @@ def analyze(
     joulemap analyze resnet50 l4 --level event --precision bf16
     joulemap analyze mobilenet_v2 ./mychip.toml --precision int8 --format json
     """
-    settings, named = run.settings(**mode.keywords()), hardware.read()
+    settings, named = run.settings(), hardware.read()
     workspace, repeated = output.workspace(), output.repeat(run)
     if by is None and (level == "event" or not subgraph):
         answer = workspace.analyze(model, named, settings, subgraph=subgraph)

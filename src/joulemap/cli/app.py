@@ -20,6 +20,7 @@ from typer.main import get_command
 from joulemap.cli.argument import (
     COMPLETE,
     EXAMPLE,
+    GONE,
     OLDER,
     find_pointer,
     join_values,
@@ -179,12 +180,13 @@ def run(arguments: Sequence[str]) -> int:
         return _report(damage or str(error), ExitCode.DATABASE if damage else error.exit_code)
     except Exception as error:
         describe = getattr(error, "format_message", None)
-        if getattr(error, "option_name", "") in OLDER and (read := modernize(written)) != written:
+        option = getattr(error, "option_name", "")
+        if option in OLDER and (read := modernize(join_values(written), option)) != written:
             voice.inform(f"joulemap: running {shlex.join(('joulemap', *read))}")
             return run(read)
         if describe is not None:
             path = getattr(getattr(error, "ctx", None), "command_path", "joulemap")
-            unknown = getattr(error, "option_name", "") or _find_command(arguments)
+            unknown = option or _find_command(arguments)
             if moved := _find_moved(unknown, arguments):
                 return _report(moved, ExitCode.USAGE)
             if pointer := _find_pointer(unknown, arguments):
@@ -207,9 +209,11 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _find_moved(option: str, arguments: Sequence[str]) -> str:
-    """Return where a value of the site or a habit is stated that was given as an option; empty for another option."""
+    """Return what to write in place of a former option, such as a value of the site; empty for another option."""
     from joulemap.ask.site import KNOWN
 
+    if option in GONE:
+        return f"no {option} here: {GONE[option]}"
     name = option.removeprefix("--")
     one = {**KNOWN, **HABIT}.get(name)
     if one is None or option == name:

@@ -47,7 +47,7 @@ def architectures(
     \b
     joulemap architectures
     joulemap architectures vit_b_16 --precision bf16 --batch 16
-    joulemap architectures mobilenet_v2 --architecture cpu,gpu,tpu --level category
+    joulemap architectures mobilenet_v2 --where architecture=cpu,gpu,tpu --level category
     joulemap architectures llm
     joulemap architectures ./mine.py:net --hardware h100_sxm5,l4,hailo_8 --level action --format csv
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
@@ -29,7 +29,7 @@ _database: ContextVar[str] = ContextVar("_database", default="")
 
 def read_words(words: Sequence[str], variables: Mapping[str, str]) -> None:
     """Store the words of a command line and joulemap's variables; UsageError for words that are not UTF-8."""
-    named = {name: value for name, value in variables.items() if name.startswith(VARIABLES)}
+    named = {name: value for name, value in variables.items() if name.startswith(VARIABLES) and value != os.devnull}
     for position, text in [*((f"argument {index}", word) for index, word in enumerate(words, 1)), *named.items()]:
         try:
             text.encode()
@@ -122,6 +122,8 @@ OLDER: Final[Mapping[str, str]] = {
     "--help-all": "--help=all",
     **{f"--{name}": f"--show={name}" for name in ("wide", "notes", "details", "check", "plot")},
     "--show-sql": "--show=sql",
+    "--all": "--where=all",
+    **{f"--{name}": f"--where={name}=" for name in ("architecture", "deployment", "kind", "scenario", "power-budget")},
     "--model": "",
     "--models": "",
     "--architectures": "",
@@ -137,6 +139,14 @@ Names of architectures become hardware, where a class stands for its default chi
 command `explain`.
 """
 
+
+GONE: Final[Mapping[str, str]] = {
+    "--power-mode": "write HARDWARE@MODE, or --where power-mode=MODE",
+    "--device-only": "write --site host=none",
+    "--force": "remove the file first, or name another one",
+    "--trust": "set JOULEMAP_TRUST=1",
+}
+"""Former option -> what to do instead."""
 
 POINTERS: Final[Mapping[str, str]] = {
     "--list-hardware": "hardware list",
@@ -206,15 +216,21 @@ def split_chips(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return rest, chips
 
 
-def modernize(words: Sequence[str]) -> list[str]:
-    """Return a command line with options of other tools renamed and the model moved to the front."""
+def modernize(words: Sequence[str], unknown: str = "") -> list[str]:
+    """Return a command line with options of other tools renamed and the model moved to the front.
+
+    A short spelling is replaced alone if it is the `unknown` option, because other commands have options of its name.
+    """
+    names = {unknown} if "=" in OLDER.get(unknown, "") else OLDER
     models: list[str] = []
     rest: list[str] = []
     before = ""
-    for word in (part for given in words for part in _split_older(given)):
-        if word.startswith("-"):
+    for word in (part for given in words for part in _split_older(given, names)):
+        if before in names and rest and rest[-1] == OLDER[before] and rest[-1].endswith("="):
+            rest[-1] += word
+        elif word.startswith("-"):
             before = word
-            rest += OLDER.get(word, word).replace("--help=", "--help ").split()
+            rest += (OLDER[word] if word in names else word).replace("--help=", "--help ").split()
         elif before in ("--model", "--models"):
             models += [word] if "(" in word else word.split(",")
         else:
@@ -224,9 +240,9 @@ def modernize(words: Sequence[str]) -> list[str]:
     return join_values([*rest[:index], *command, *models, *rest[index + 1 :]])
 
 
-def _split_older(word: str) -> list[str]:
+def _split_older(word: str, names: Collection[str]) -> list[str]:
     name, equals, value = word.partition("=")
-    return [name, value] if equals and name in OLDER else [word]
+    return [name, value] if equals and name in names else [word]
 
 
 def join_values(words: Sequence[str]) -> list[str]:

@@ -10,9 +10,9 @@ import typer
 from joulemap.cli.argument import named_files
 from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
-from joulemap.cli.option.run import TrustRows
 from joulemap.cli.output import OutputOptions, check_suffix
 from joulemap.cli.voice import voice
+from joulemap.system.config import habit
 from joulemap.system.file import check_output
 from joulemap.system.name import split_names
 from joulemap.system.record import frozen
@@ -48,7 +48,6 @@ def calibrate(
     calibration: str = option(
         "none", "Start of the fit: none (class defaults), auto, or a name or file.", metavar="NAME"
     ),
-    trust: TrustRows = False,
     report: ReportOptions,
 ) -> None:
     """Fit the coefficients of a chip to its measurements.
@@ -65,7 +64,7 @@ def calibrate(
     """
     check_suffix(file, ".toml", "a calibration")
     if file is not None and not dry_run:
-        check_output(file, named_files(file), force=report.force)
+        check_output(file, named_files(file))
     answer = report.workspace().calibrate(
         hardware,
         precisions=[name for text in precision or () for name in split_names(text)],
@@ -74,8 +73,7 @@ def calibrate(
         output=file,
         is_dry=dry_run,
         start=calibration,
-        trust=trust,
-        force=report.force,
+        trust=habit("trust"),
     )
     if answer.written_to:
         voice.inform(f"wrote {answer.written_to}")

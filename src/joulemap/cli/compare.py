@@ -65,8 +65,8 @@ def compare(
     joulemap compare resnet18 --hardware xeon_8490h --precision bf16 --level detailed
     joulemap compare resnet18 --hardware l4,tpu_v4 --by category --precision int8
     joulemap compare resnet50 mobilenet_v2 --hardware l4,t4 --precision fp16 --runtime engine --metric edp
-    joulemap compare mobilenet_v2 --deployment edge --precision int8 --sort efficiency --show details
-    joulemap compare resnet18 --scenario robot --precision int8 --sort efficiency
+    joulemap compare mobilenet_v2 --where deployment=edge --precision int8 --sort efficiency --show details
+    joulemap compare resnet18 --where scenario=robot --precision int8 --sort efficiency
     joulemap compare resnet50 --hardware Jetson-Orin-Nano@7W,Jetson-Orin-Nano@15W,./mychip.toml --precision int8
     joulemap compare attention_head --model-arg tokens=1024 --precision bf16
     joulemap compare resnet50 l4 xeon_8490h --runtime engine --precision bf16 --show check

@@ -41,8 +41,6 @@ def complete_models(incomplete: str) -> list[str]:
 complete_hardware: Final = offer("ask.completion.list_hardware_names")
 complete_queries: Final = offer("store.library.name_queries", is_one=True)
 complete_architectures: Final = offer("domain.architecture.CLASS_HARDWARE")
-complete_deployments: Final = offer("domain.settings.Deployment")
-complete_kinds: Final = offer("domain.settings.Form")
 complete_precisions: Final = offer("physics.record.configuration.PRECISION_BYTES")
 complete_weights: Final = offer("physics.record.weight.WEIGHT_FORMATS")
 complete_boundaries: Final = offer("physics.record.configuration.BOUNDARY_NAMES")

@@ -38,7 +38,7 @@ def cost(
     joulemap cost resnet50 --precision int8 --batch 8 --between Jetson-Orin-Nano,l4 --site busy-hours=5
     joulemap cost vit_b_16 --hardware mi300x --between mi300x:bought,mi300x:rented --site grid=de --site pue=1.2
     joulemap cost resnet50 l4 t4 --max-latency 20ms --site price-per-hour.l4=0.40USD/h --site prices.toml
-    joulemap cost mobilenet_v2 --deployment edge --site electricity=0.3USD/kWh
+    joulemap cost mobilenet_v2 --where deployment=edge --site electricity=0.3USD/kWh
     """
     answer = output.workspace().cost(
         model,

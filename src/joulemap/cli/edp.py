@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from joulemap.cli.command import command, option, optional
 from joulemap.cli.complete import complete_hardware
-from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
+from joulemap.cli.option.hardware import OneHardwareOptions
 from joulemap.cli.option.phase import PassRunOptions
 from joulemap.cli.option.run import Limit, Model
 from joulemap.cli.output import OutputOptions
@@ -19,7 +19,6 @@ def edp(
     level: ModelDivision = option("subgraph", "Parts to rank."),
     against: str = optional("Other hardware to compare each subgraph with.", "NAME,...", complete=complete_hardware),
     limit: Limit = 6,
-    mode: ModeOptions,
     run: PassRunOptions,
     output: OutputOptions,
 ) -> None:
@@ -36,7 +35,7 @@ def edp(
     joulemap edp llama-3.1-8b h100_sxm5 --phase decode
     """
     run = run.of_checkpoint(model)
-    settings = run.settings(**mode.keywords())
+    settings = run.settings()
     answer = output.workspace().edp(run.name(model), hardware.read(), settings, against=(against,) if against else ())
     repeated = output.repeat(run)
     document = output.draw(answer.document(by=level, limit=limit, repeated=repeated), answer, by=level)

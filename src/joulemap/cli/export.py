@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from joulemap.cli.command import command, option, optional
 from joulemap.cli.complete import complete_hardware
-from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
+from joulemap.cli.option.hardware import OneHardwareOptions
 from joulemap.cli.option.run import Model, WholeRunOptions
-from joulemap.cli.output import DatabaseOptions, Force, check_suffix, emit_pieces
+from joulemap.cli.output import DatabaseOptions, check_suffix, emit_pieces
 from joulemap.cli.usage import group
 from joulemap.cli.voice import voice
 from joulemap.domain.metric import PartMetricName
@@ -35,7 +35,6 @@ class FileOptions(DatabaseOptions):
     """Options for the database and the exported file."""
 
     output: Path | None = option(None, "File to write.", "--output", "-o", shown="stdout")
-    force: Force = False
 
     def workspace(self, suffix: str, what: str) -> Workspace:
         """Return the workspace of the database.
@@ -44,7 +43,7 @@ class FileOptions(DatabaseOptions):
         """
         check_suffix(self.output, suffix, what)
         if self.output is not None:
-            check_output(self.output, self.guarded(self.output), force=self.force)
+            check_output(self.output, self.guarded(self.output))
         return self.open()
 
     def write(self, opened: AbstractContextManager[Iterator[bytes]]) -> None:
@@ -52,7 +51,7 @@ class FileOptions(DatabaseOptions):
         with opened as pieces:
             if self.output is None:
                 emit_pieces(piece.decode() for piece in pieces)
-            elif write_pieces(self.output, pieces, self.guarded(self.output), force=self.force):
+            elif write_pieces(self.output, pieces, self.guarded(self.output)):
                 voice.inform(f"wrote {self.output}")
 
 
@@ -72,7 +71,6 @@ def pprof(
     against: str = optional(
         "Hardware to subtract: the profile is HARDWARE minus this one.", "NAME", complete=complete_hardware
     ),
-    mode: ModeOptions,
     run: WholeRunOptions,
     file: ProfileOptions,
 ) -> None:
@@ -85,7 +83,7 @@ def pprof(
     joulemap export pprof resnet18 l4 -o l4.pb.gz
     joulemap export pprof resnet18 h100_sxm5 --precision bf16 --against l4 -o difference.pb.gz
     """
-    settings, named = run.settings(**mode.keywords()), hardware.read()
+    settings, named = run.settings(), hardware.read()
     if file.output is None:
         raise UsageError("a profile is a binary file: name it with --output, e.g. profile.pb.gz")
     file.write(file.workspace(*PROFILE).export(model, named, "pprof", settings, against=against or None))
@@ -93,9 +91,7 @@ def pprof(
 
 @app.command()
 @command
-def perfetto(
-    model: Model, *, hardware: OneHardwareOptions, mode: ModeOptions, run: WholeRunOptions, file: FileOptions
-) -> None:
+def perfetto(model: Model, *, hardware: OneHardwareOptions, run: WholeRunOptions, file: FileOptions) -> None:
     """Write a run as a trace for Perfetto or chrome://tracing.
 
     Shows kernels, power and memory over time, for example at ui.perfetto.dev.
@@ -104,7 +100,7 @@ def perfetto(
     joulemap export perfetto resnet18 l4 -o l4.json
     joulemap export perfetto vit_b_16 h100_sxm5 --precision bf16 --runtime eager -o eager.json
     """
-    settings, named = run.settings(**mode.keywords()), hardware.read()
+    settings, named = run.settings(), hardware.read()
     file.write(file.workspace(*TRACE).export(model, named, "perfetto", settings))
 
 
@@ -115,7 +111,6 @@ def explorer(
     *,
     hardware: OneHardwareOptions,
     metric: PartMetricName = option("energy", "Metric that colours the nodes; memory is off-chip bytes."),
-    mode: ModeOptions,
     run: WholeRunOptions,
     file: FileOptions,
 ) -> None:
@@ -127,5 +122,5 @@ def explorer(
     joulemap export explorer net.pt2 l4 -o net.json
     joulemap export explorer net.pt2 h100_sxm5 --precision bf16 --metric latency -o latency.json
     """
-    settings, named = run.settings(**mode.keywords()), hardware.read()
+    settings, named = run.settings(), hardware.read()
     file.write(file.workspace(*NODE_DATA).export(model, named, "explorer", settings, metric=metric))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from joulemap.cli.command import command, option
-from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
+from joulemap.cli.option.hardware import OneHardwareOptions
 from joulemap.cli.option.run import Limit, Model, WholeRunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import FusionDivision
@@ -18,7 +18,6 @@ def fusion(
         "pattern", "Table of savings: by fusion pattern, subgraph or operator; `run` prints only the totals."
     ),
     limit: Limit = 6,
-    mode: ModeOptions,
     run: WholeRunOptions,
     output: OutputOptions,
 ) -> None:
@@ -33,5 +32,5 @@ def fusion(
     joulemap fusion mobilenet_v2 xeon_8490h --runtime eager
     joulemap fusion conv_block rtx_4090 --level operator --precision fp16 --format csv
     """
-    answer = output.workspace().fusion(model, hardware.read(), run.settings(**mode.keywords()))
+    answer = output.workspace().fusion(model, hardware.read(), run.settings())
     output.write(answer.document(by=level, limit=limit, repeated=output.repeat(run)))

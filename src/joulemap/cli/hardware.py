@@ -11,7 +11,7 @@ from joulemap.cli.command import command, option, optional
 from joulemap.cli.complete import complete_boundaries, complete_hardware
 from joulemap.cli.option.hardware import SEVERAL_HARDWARE
 from joulemap.cli.option.run import BOUNDARY_HELP, CALIBRATION_HELP
-from joulemap.cli.output import Force, OutputOptions, check_suffix, emit
+from joulemap.cli.output import OutputOptions, check_suffix, emit
 from joulemap.cli.panel import OUTPUT
 from joulemap.cli.usage import group
 from joulemap.cli.value import read_quantity
@@ -141,7 +141,6 @@ def template(
     like: str = optional("Hardware to copy, with all numbers and sources.", "HARDWARE"),
     architecture: str = optional("Architecture class whose required fields to print.", "CLASS"),
     output: File = None,
-    force: Force = False,
 ) -> None:
     """Print a hardware file to start from.
 
@@ -158,7 +157,7 @@ def template(
     from joulemap.ask.hardware_file import template_text
 
     check_suffix(output, ".toml", "a hardware file")
-    emit(template_text(like, find_class(architecture) or architecture).rstrip("\n"), output, force=force)
+    emit(template_text(like, find_class(architecture) or architecture).rstrip("\n"), output)
 
 
 @app.command()
@@ -168,7 +167,6 @@ def detect(
     device: Device = option("cpu", "Device of this machine."),
     threads: int | None = option(None, "Describe only this many CPU cores."),
     output: File = None,
-    force: Force = False,
 ) -> None:
     """Print a hardware file of this machine.
 
@@ -183,7 +181,7 @@ def detect(
     from joulemap.ask.measure import detect_text
 
     check_suffix(output, ".toml", "a hardware file")
-    emit(detect_text(device, threads).rstrip("\n"), output, force=force)
+    emit(detect_text(device, threads).rstrip("\n"), output)
 
 
 @app.command()

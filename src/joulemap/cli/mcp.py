@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from joulemap.cli.command import command, option
 from joulemap.cli.output import DatabaseOptions
 from joulemap.cli.value import read_quantity
+from joulemap.system.config import name_variable
 from joulemap.system.errors import ExitCode, JoulemapError, MissingPackageError, UnknownNameError, UsageError
 from joulemap.system.handle import IS_POSIX
 from joulemap.system.record import frozen
@@ -143,7 +144,8 @@ class Host:
 
         # git must not find a repository above the folder, whose commits would give access to other files
         environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(self.here.parent)}
-        environment.pop("COLUMNS", None)  # a message that does not wrap is one line
+        for name in ("COLUMNS", name_variable("trust")):  # a message that does not wrap is one line
+            environment.pop(name, None)
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "joulemap", *words,

@@ -103,7 +103,7 @@ def import_(
     with stream_count.
 
     A model is any MODEL of `compare`; an operator such as gemm(m=128,n=4096,k=4096) needs quotes in a CSV. The code of
-    a model file runs only if `validate` or `calibrate` is called with `--trust`.
+    a model file runs only if `validate` or `calibrate` is called with JOULEMAP_TRUST=1.
 
     For served language models, use the columns of `measurements list --served --format csv`. Required are source,
     hardware, model and scope (prefill_step, decode_step, request, offline or steady_serving). At least one result of

@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 import typer
@@ -18,7 +18,7 @@ from joulemap.cli.argument import find_database, named_files
 from joulemap.cli.command import ABSENT, DETAILS, option
 from joulemap.cli.complete import begin
 from joulemap.cli.interrupt import raise_if_interrupted
-from joulemap.cli.panel import OUTPUT, HelpPosition
+from joulemap.cli.panel import OUTPUT
 from joulemap.cli.voice import end_progress, move_progress, voice, write_message, writing_answer
 from joulemap.show.present.format import SCHEMA_VERSION, TABLE, list_formats, write
 from joulemap.show.present.text import make_visible
@@ -86,13 +86,6 @@ class DatabaseOptions:
         opened.append(self.db)
         patience = Patience(limit_s=habit("wait"), tell=_inform)
         return Workspace(self.db, talk=voice.talk, progress=_move, patience=patience)
-
-
-Force = Annotated[
-    bool,
-    typer.Option("--force", help="Overwrite a file that joulemap did not write or that has changed."),
-    HelpPosition(OUTPUT, is_advanced=True),
-]
 
 
 def _check_format(name: str) -> str:
@@ -166,10 +159,9 @@ class OutputOptions(DatabaseOptions):
         shown="by suffix",
     )
     output: Path | None = option(None, OUTPUT_HELP, "--output", "-o")
-    force: Force = False
     show: list[str] | None = option(
         None,
-        f"Further parts to show: {', '.join(SHOWN[:-1])} or {SHOWN[-1]}; repeatable.",
+        f"Also show {', '.join(SHOWN[:-1])} or {SHOWN[-1]}.",
         metavar="NAME,...",
         callback=_check_shown,
         complete=lambda incomplete: begin(incomplete, SHOWN),
@@ -187,7 +179,7 @@ class OutputOptions(DatabaseOptions):
     def check_file(self) -> None:
         """Raise UsageError for an output that cannot be written."""
         if self.output is not None:
-            check_output(self.output, self.guarded(self.output), force=self.force)
+            check_output(self.output, self.guarded(self.output))
         if self.written_form == PARQUET and (self.output is None or is_stream(self.output)):
             raise UsageError("--format parquet needs a file: name one with -o")
 
@@ -235,7 +227,6 @@ class OutputOptions(DatabaseOptions):
                 self.output,
                 lambda draft: save_table(draft, document.table),
                 self.guarded(self.output),
-                force=self.force,
             )
             voice.inform(f"wrote {self.output}")
         else:
@@ -253,7 +244,7 @@ class OutputOptions(DatabaseOptions):
                 has_colour=self.has_colour,
                 is_whole=True,
             )
-            emit(text, self.output, self.guarded(self.output), force=self.force, is_coloured=self.has_colour)
+            emit(text, self.output, self.guarded(self.output), is_coloured=self.has_colour)
         tables = document.tables or (document.table,)
         for table in tables:
             voice.detail(f"query {table.title}: {len(table):,} {'row' if len(table) == 1 else 'rows'}")
@@ -385,7 +376,6 @@ def emit(
     output: Path | None = None,
     inputs: Iterable[Path] | None = None,
     *,
-    force: bool = False,
     is_coloured: bool = False,
 ) -> None:
     """Write a text to stdout, or completely to a file. A closed pipe is not an error.
@@ -393,7 +383,7 @@ def emit(
     The output never replaces one of `inputs`, by default the files that the command line names. Colours reach a
     terminal if `is_coloured`.
     """
-    emit_pieces((f"{text}\n",), output, inputs, force=force, is_coloured=is_coloured)
+    emit_pieces((f"{text}\n",), output, inputs, is_coloured=is_coloured)
 
 
 def emit_pieces(
@@ -401,13 +391,12 @@ def emit_pieces(
     output: Path | None = None,
     inputs: Iterable[Path] | None = None,
     *,
-    force: bool = False,
     is_coloured: bool = False,
 ) -> None:
     """Write the pieces of a text one by one, as `emit` writes a whole text."""
     end_progress()
     if output is not None:
-        if write_pieces(output, pieces, named_files(output) if inputs is None else inputs, force=force):
+        if write_pieces(output, pieces, named_files(output) if inputs is None else inputs):
             voice.inform(f"wrote {output}")
         return
     if sys.stdout is None:

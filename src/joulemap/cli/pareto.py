@@ -27,7 +27,7 @@ def pareto(
 
     \b
     joulemap pareto resnet18
-    joulemap pareto vit_b_16 --x throughput --y power --deployment datacenter --precision bf16
+    joulemap pareto vit_b_16 --x throughput --y power --where deployment=datacenter --precision bf16
     joulemap pareto mobilenet_v2 --x cost --y latency --hardware l4,t4,Jetson-Orin-Nano --batch 1,4,16
     """
     answer = output.workspace().pareto(model, run.settings(**hardware.keywords()), x=x, y=y)

@@ -12,7 +12,7 @@ import typer
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import NamedHardwareOptions
 from joulemap.cli.option.run import PRECISION_HELP, Model, RunOptions, precisions
-from joulemap.cli.output import DatabaseOptions, Force, OutputOptions, emit
+from joulemap.cli.output import DatabaseOptions, OutputOptions, emit
 from joulemap.cli.panel import OUTPUT
 from joulemap.cli.voice import end_progress, voice
 from joulemap.domain.figure import FigureName
@@ -70,7 +70,6 @@ def plot(
         shown="text on a terminal, json in a pipe",
         panel=OUTPUT,
     ),
-    force: Force = False,
     hardware: NamedHardwareOptions,
     run: PlotRunOptions,
     database: DatabaseOptions,
@@ -82,7 +81,7 @@ def plot(
 
     \b
     joulemap plot sweep resnet18 l4 h100_sxm5 --precision bf16 -o sweep.svg
-    joulemap plot pareto mobilenet_v2 --deployment edge --precision int8 -o front.png --theme dark
+    joulemap plot pareto mobilenet_v2 --where deployment=edge --precision int8 -o front.png --theme dark
     joulemap plot waterfall resnet50 l4 rtx_4090 --precision fp16 --metric energy -o why.svg
     joulemap plot roofline resnet50 GPU TPU CPU --precision bf16 -o roofs.svg
     joulemap plot tornado resnet18 l4 --precision bf16 --width 600 -o doubt.png
@@ -95,7 +94,7 @@ def plot(
         raise UsageError(f"{output} has no suffix: use .svg, .png or .json")
     inputs = database.guarded(output)
     if output is not None:
-        check_output(output, inputs, force=force)
+        check_output(output, inputs)
     from joulemap.show.figure.convert import INSTALL, import_converter, is_installed
 
     if suffix == ".png":
@@ -109,7 +108,7 @@ def plot(
         _draw(made)
         return
     if suffix not in (".svg", ".png"):
-        emit(json.dumps(made.spec, ensure_ascii=False, indent=2), output, inputs, force=force)
+        emit(json.dumps(made.spec, ensure_ascii=False, indent=2), output, inputs)
         return
     from joulemap.show.figure.figure import draw_png, draw_svg
     from joulemap.show.figure.sketch import draw_text_svg
@@ -121,7 +120,7 @@ def plot(
     else:
         drawn = draw_svg(made, theme, width) if suffix == ".svg" else draw_png(made, theme, width)
     assert output is not None
-    if write_pieces(output, (drawn,), inputs, force=force):
+    if write_pieces(output, (drawn,), inputs):
         voice.inform(f"wrote {output}")
 
 

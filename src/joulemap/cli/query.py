@@ -10,7 +10,7 @@ import typer
 from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_queries
 from joulemap.cli.option.limit import BoundOptions
-from joulemap.cli.output import Force, OutputOptions, check_suffix, emit
+from joulemap.cli.output import OutputOptions, check_suffix, emit
 from joulemap.cli.panel import OUTPUT
 from joulemap.cli.stream import StreamOptions
 from joulemap.cli.usage import group
@@ -58,7 +58,6 @@ def show(
     *,
     queries: Queries = None,
     output: Path | None = option(None, "File to write, instead of stdout.", "--output", "-o", panel=OUTPUT),
-    force: Force = False,
 ) -> None:
     """Show the header and the SQL of a query.
 
@@ -77,7 +76,7 @@ def show(
     query = find_query(name, queries)
     text = write_query(query) if ships(query) else read_text(query.path).rstrip()
     shown = text if output else make_visible(text, keep="\n\t")
-    emit(shown, output, (query.path, *(() if output is None else named_files(output))), force=force)
+    emit(shown, output, (query.path, *(() if output is None else named_files(output))))
 
 
 @app.command()

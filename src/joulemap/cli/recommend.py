@@ -31,7 +31,7 @@ def recommend(
 
     \b
     joulemap recommend resnet18 --max-latency 50ms --max-power 15W
-    joulemap recommend mobilenet_v2 --deployment edge --min-throughput 30/s --max-price 300USD
+    joulemap recommend mobilenet_v2 --where deployment=edge --min-throughput 30/s --max-price 300USD
     joulemap recommend vit_b_16 --objective cost --max-latency 20ms --max-price 2USD/h --precision bf16,int8
     """
     bounds = limits.read()

@@ -62,7 +62,6 @@ def report(
         shown="the best with each other chip",
         complete=complete_hardware,
     ),
-    force: bool = option(False, "Replace an existing file.", panel=OUTPUT),
     parts: ReportOptions,
     hardware: HardwareOptions,
     run: RunOptions,
@@ -76,21 +75,18 @@ def report(
 
     \b
     joulemap report resnet18
-    joulemap report vit_b_16 --deployment edge --precision int8 -o vit.html
+    joulemap report vit_b_16 --where deployment=edge --precision int8 -o vit.html
     joulemap report resnet18 mobilenet_v2 --hardware l4,h100_sxm5 --precision bf16
     joulemap report resnet50 --hardware l4,t4,epyc_9654 --between epyc_9654,l4
     joulemap report resnet50 l4 t4 --precision int8 --rate 2000/s --p99 15ms --place jetson_agx_orin_module
     """
     from joulemap.ask.subject import split_models
-    from joulemap.system.errors import UsageError
     from joulemap.system.file import check_output
 
     check_suffix(output, ".html", "a page")
     wanted = {one.chapter: one for one in split_records(parts)}
     asked = {name: question for name, one in wanted.items() if (question := one.ask()) is not None}
-    check_output(output, (database.db,), force=force)
-    if output.is_file() and not force:
-        raise UsageError(f"{output} is already there: add --force to replace it, or name another file with -o")
+    check_output(output, (database.db,))
     begin_drawing()
     models, named = split_models(words)
     settings = run.settings(**hardware.keywords(named))
@@ -99,5 +95,5 @@ def report(
     repeated = (*named, *hardware.repeat(), *run.repeat(), *explained, *further)
     voice.begin_progress()
     answer = database.open().report(models, settings, between=split_names(between), asked=asked, repeated=repeated)
-    emit(answer.html().rstrip("\n"), output, (database.db,), force=force)
+    emit(answer.html().rstrip("\n"), output, (database.db,))
     voice.inform(answer.report.decision)

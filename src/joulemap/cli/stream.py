@@ -160,11 +160,9 @@ class StreamOptions(OutputOptions):
                     pieces = write_rows(head, counted, form, self.row_width, is_raw=habit("raw"), is_whole=True)
                     if habit("envelope") and self.written_form == "json":
                         pieces = _wrap(pieces)
-                    emit_pieces(chain(pieces, "\n"), self.output, self.guarded(self.output), force=self.force)
+                    emit_pieces(chain(pieces, "\n"), self.output, self.guarded(self.output))
             else:
-                emit(
-                    self._draw_first(statement, batches, most), self.output, self.guarded(self.output), force=self.force
-                )
+                emit(self._draw_first(statement, batches, most), self.output, self.guarded(self.output))
             for note in statement.describe_most(done[0]):
                 voice.inform(note)
             self._print_sql((statement.head(),), queries)
@@ -186,7 +184,7 @@ class StreamOptions(OutputOptions):
                 heads.append(statement.head())
 
         heads: list[Any] = []
-        write_file(output, save, self.guarded(self.output), force=self.force)
+        write_file(output, save, self.guarded(self.output))
         voice.inform(f"wrote {output}")
         self._print_sql(heads, queries)
 

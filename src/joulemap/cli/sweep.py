@@ -42,7 +42,7 @@ class SweepRunOptions(ManyRunOptions):
         f"Execution modes to try: {join_choices(RUNTIME_NAMES)}.",
         metavar="MODE,...",
         complete=complete_runtimes,
-        shown=f"{USUAL_RUNTIME}; {DEPLOYED_RUNTIME} with --deployment or --scenario",
+        shown=f"{USUAL_RUNTIME}; {DEPLOYED_RUNTIME} with a deployment or scenario",
     )
 
 
@@ -67,7 +67,7 @@ def sweep(
 
     \b
     joulemap sweep resnet50 l4 rtx_4090 --precision fp16 --runtime engine
-    joulemap sweep resnet50 vit_b_16 --deployment datacenter --precision bf16,int8 --max-latency 50ms
+    joulemap sweep resnet50 vit_b_16 --where deployment=datacenter --precision bf16,int8 --max-latency 50ms
     joulemap sweep mobilenet_v2 Jetson-Orin-Nano@7W Jetson-Orin-Nano@15W --batch 1,2,3,...,16 --precision int8
     joulemap sweep resnet18 --level batch --format csv --output resnet18.csv
     """

@@ -86,7 +86,7 @@ BRIEF: Final = 40
 """
 
 COMMON: Final = frozenset(
-    {"model", "hardware", "precision", "batch", "runtime", "scenario", "power_budget", "engine", "devices", "prompt"}
+    {"model", "hardware", "precision", "batch", "runtime", "where", "engine", "devices", "prompt"}
     | {"output", "rate", "metric", "level", "objective", "max_power", "max_price"}
 )
 """Arguments that every schema lists, even if many tools share them."""

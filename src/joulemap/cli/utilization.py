@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from joulemap.cli.command import advanced, command, option
+from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import NamedHardwareOptions
 from joulemap.cli.option.run import Limit, Model, RunOptions
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.value import read_grades
 
 
 @command
@@ -19,12 +18,6 @@ def utilization(
         True,
         "Evaluate and show better batch sizes, precisions, power modes and chips.",
         "--advice/--no-advice",
-    ),
-    grades: str = advanced(
-        "",
-        "Minimum fractions of a peak for excellent, good, fair and poor.",
-        metavar="A,B,C,D",
-        shown="0.7,0.5,0.3,0.1",
     ),
     min_compute: float = option(0.2, "Flag compute utilization below this fraction.", metavar="FRACTION"),
     max_bandwidth: float = option(
@@ -43,7 +36,7 @@ def utilization(
     \b
     joulemap utilization resnet50 --precision bf16 --batch 8
     joulemap utilization vit_b_16 h100_sxm5 tpu_v4 --precision bf16 --batch 32
-    joulemap utilization mobilenet_v2 --deployment edge --precision int8 --format csv
+    joulemap utilization mobilenet_v2 --where deployment=edge --precision int8 --format csv
     joulemap utilization resnet50 --precision bf16 --pairing
     """
     answer = output.workspace().utilization(
@@ -52,7 +45,6 @@ def utilization(
         min_compute_fraction=min_compute,
         max_bandwidth_fraction=max_bandwidth,
         max_idle_fraction=max_idle,
-        grades=read_grades(grades),
         has_advice=advice,
         is_pairing=pairing,
     )

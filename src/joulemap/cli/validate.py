@@ -8,9 +8,10 @@ import attrs
 
 from joulemap.cli.command import command, option, optional
 from joulemap.cli.complete import complete_hardware, complete_models
-from joulemap.cli.option.run import CALIBRATION_HELP, TrustRows
+from joulemap.cli.option.run import CALIBRATION_HELP
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import ScoreDivision
+from joulemap.system.config import habit
 
 SCORES: Final = (
     "quantity | hardware | part | measurement_count | mean_error_fraction | median_error_fraction | bias_fraction | "
@@ -50,7 +51,6 @@ def validate(
     evidence: bool = option(False, "Count the measured energies of each class, hardware and boundary instead."),
     source: str = optional("Score only measurements whose source contains this text.", "TEXT"),
     calibration: str = option("auto", CALIBRATION_HELP, metavar="NAME"),
-    trust: TrustRows = False,
     output: OutputOptions,
 ) -> None:
     """Score predictions against measurements.
@@ -85,22 +85,22 @@ def validate(
     if evidence:
         from joulemap.show.validate import describe_evidence
 
-        table = workspace.energy_evidence(hardware, source=source, calibration=calibration, trust=trust)
+        table = workspace.energy_evidence(hardware, source=source, calibration=calibration, trust=habit("trust"))
         output.write_table(table, EVIDENCE, keep=KEPT_EVIDENCE, answer=describe_evidence(table))
         return
     if by == "operator":
         operators = workspace.validate_operators(
-            hardware, model, precision=chosen, calibration=calibration, trust=trust
+            hardware, model, precision=chosen, calibration=calibration, trust=habit("trust")
         )
         output.write_table(operators, OPERATORS, keep=KEPT)
         return
     group: ScoreDivision = by or "runtime"
     scores = workspace.validate(
-        hardware, model, precision=chosen, by=group, source=source, calibration=calibration, trust=trust
+        hardware, model, precision=chosen, by=group, source=source, calibration=calibration, trust=habit("trust")
     )
     is_together = by == "all" or (by in ("source", "quantity") and not hardware)
     overall = workspace.validate(
-        hardware, model, precision=chosen, by="all", source=source, calibration=calibration, trust=trust
+        hardware, model, precision=chosen, by="all", source=source, calibration=calibration, trust=habit("trust")
     )
     scores = attrs.evolve(scores, rows=(*overall.rows, *(row for row in scores.rows if by != "all")))
     columns = SCORES.replace(" part ", f" {group} part ").replace("hardware | ", "" if is_together else "hardware | ")

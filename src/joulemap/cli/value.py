@@ -55,14 +55,6 @@ def read_as(record: type[Record], options: object, **given: Any) -> Record:
     return record(**given)
 
 
-def read_grades(text: str) -> tuple[float, ...]:
-    """Return the numbers of `--grades`, a list such as `0.7,0.5`; UsageError for any other text."""
-    try:
-        return tuple(read_real(part) for part in split_names(text))
-    except ValueError:
-        raise UsageError(f"--grades: {text!r} is not a list of numbers; write 0.7,0.5,0.3,0.1") from None
-
-
 def read_counts(option: str, text: str) -> tuple[int, ...]:
     """Return the integers of a list such as `1,2,4`; UsageError names the option."""
     try:

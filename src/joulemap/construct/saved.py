@@ -116,7 +116,8 @@ def load_exported(request: ModelRequest) -> tuple[torch.nn.Module, Any, Sizes]:
             module = program.module(check_guards=False)
     except _CodeFoundError as found:
         raise ModelError(
-            f"{path} may run code of its own when it is loaded: {found}; --trust (in Python trust=True) loads it"
+            f"{path} may run code of its own when it is loaded: {found}; JOULEMAP_TRUST=1 (in Python "
+            "trust=True) loads it"
         ) from None
     except (ModelError, Interrupted):
         raise

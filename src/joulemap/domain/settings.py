@@ -169,13 +169,13 @@ def declare_dimensions(kind: type[Record]) -> type[Record]:
 def _filter_of(noun: str, known: tuple[str, ...]) -> Check:
     """Build a validator for names in a filter of hardware.
 
-    If a name is an architecture class, the error suggests `--architecture`.
+    If a name is an architecture class, the error suggests `--where architecture`.
     """
 
     def check(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...]) -> None:
         for name in names:
             if name not in known:
-                hint = f"it is a class of hardware: --architecture {name}" if find_class(name) else ""
+                hint = f"it is a class of hardware: --where architecture={name}" if find_class(name) else ""
                 raise UnknownNameError(noun, name, known, hint)
 
     return check

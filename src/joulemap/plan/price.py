@@ -13,7 +13,7 @@ from joulemap.domain.offer import WAYS
 from joulemap.domain.settings import Price, Settings
 from joulemap.plan.selection import select_chip
 from joulemap.system.errors import UsageError
-from joulemap.system.file import FileError, parse_toml, read_text
+from joulemap.system.file import FileError, read_text
 from joulemap.system.number import read_real
 
 COLUMNS: Final = ("hardware", "usd_per_hour", "purchase_usd", "source")
@@ -47,17 +47,13 @@ def price_parameters(prices: Iterable[Price]) -> tuple[dict[str, Sequence[Any]],
 
 
 def read_price_file(path: Path) -> tuple[Price, ...]:
-    """Read the prices of a CSV file, one row per chip, or of a TOML file, one table per chip.
-
-    Raises UsageError naming file, line or table and reason.
-    """
+    """Read the prices of a CSV file, one row per chip; UsageError names the file and the reason."""
     try:
         text = read_text(path)
     except FileError as error:
         raise UsageError(f"{path}: cannot be read: {error}") from error
     try:
-        rows = _read_toml(text) if path.suffix == ".toml" else _read_csv(text)
-        prices = tuple(_read_price(row, str(path)) for row in rows)
+        prices = tuple(_read_price(row, str(path)) for row in _read_csv(text))
     except (ValueError, csv.Error, UsageError) as error:
         raise UsageError(f"{path}: {error}") from error
     if not prices:
@@ -76,14 +72,6 @@ def _read_csv(text: str) -> list[dict[str, Any]]:
     if any(None in row or None in row.values() for row in rows):
         raise ValueError("a line has more or fewer cells than the first one")
     return rows
-
-
-def _read_toml(text: str) -> list[dict[str, Any]]:
-    tables = parse_toml(text)
-    for name, table in tables.items():
-        if not isinstance(table, Mapping):
-            raise ValueError(f"{name} is not a table: write [l4] and below it usd_per_hour = 0.4")
-    return [{"hardware": name, **table} for name, table in tables.items()]
 
 
 def _read_price(row: Mapping[str, Any], default_source: str) -> Price:

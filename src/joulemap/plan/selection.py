@@ -362,7 +362,7 @@ def check_architectures(architectures: Iterable[str], classes: Collection[str]) 
     for architecture in architectures:
         if architecture not in classes:
             is_deployment = architecture in get_args(Deployment)
-            hint = f"it is a deployment: --deployment {architecture}" if is_deployment else ""
+            hint = f"it is a deployment: --where deployment={architecture}" if is_deployment else ""
             raise UnknownNameError("architecture", architecture, classes, hint)
 
 
@@ -554,9 +554,9 @@ def _modes(entry: HardwareEntry, power_mode: str, default: Default) -> list[str]
 def refuse_scenario(name: str) -> None:
     """Raise UnknownNameError for the name of a deployment or a scenario in place of hardware."""
     if name in get_args(Deployment):
-        raise UnknownNameError("hardware", name, (), f"it is a deployment: --deployment {name}")
+        raise UnknownNameError("hardware", name, (), f"it is a deployment: --where deployment={name}")
     if name in load_scenarios():
-        raise UnknownNameError("hardware", name, (), f"it is a scenario: --scenario {name}")
+        raise UnknownNameError("hardware", name, (), f"it is a scenario: --where scenario={name}")
 
 
 def _find(

@@ -221,7 +221,7 @@ def trace(model: Model, talk: Talk) -> Workload:
     from joulemap.physics.fuse import fuse
 
     if request.kind == "file" and not model.may_run:
-        raise UntrustedError("a row of a file names this code; --trust (in Python trust=True) runs it")
+        raise UntrustedError("a row of a file names this code; JOULEMAP_TRUST=1 (in Python trust=True) runs it")
     talk(f"tracing {request.model} …")
     return fuse(trace_request(request))
 

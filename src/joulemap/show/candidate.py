@@ -41,7 +41,7 @@ AT_MOST, AT_LEAST = "at most", "at least"
 CONFIGURATIONS: Final = Template("{count:n configuration}")
 FACTOR: Final = Template("[{ratio:x}]")
 
-UNRANKED: Final = Template("chips that can be neither bought nor rented are not ranked (--all ranks them): {names}")
+UNRANKED: Final = Template("chips that can be neither bought nor rented are not ranked (`--where all` does): {names}")
 
 ANALYZE: Final = Template(
     "analyze {model} {hardware} --precision {precision} [--weight-precision {weights}] --batch {batch} "

@@ -150,7 +150,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "unread": Template("factors of the earlier calibration are dropped: {reason}"),
     "unscored": Template("not scored: " + ROWS + ": {reason}"),
     "unserved": Template("not predicted, of {count:n row} of served models: {reasons}[; and {more:n other reason}]"),
-    "untrusted": Template("left out: " + ROWS + ", code that rows of a file name: --trust runs it"),
+    "untrusted": Template("left out: " + ROWS + ", code that rows of a file name: JOULEMAP_TRUST=1 runs it"),
     "unwalled": Template("the energy of {chips} is that of the {boundary}, without host and power supply ({reason})"),
     "walled": Template(
         "the wall-plug power of {chips} is {growth_ratio:plain} times the power of the board[, plus {host} for the "

@@ -86,7 +86,7 @@ RANKING: Final[Mapping[str, Any]] = {
 }
 """Options of tables of ranked configurations."""
 
-STEP_RATE: Final = Template("recommend {model} --scenario {scenario} --min-throughput 10/s {repeated}")
+STEP_RATE: Final = Template("recommend {model} --where scenario={scenario} --min-throughput 10/s {repeated}")
 STEP_TRADE: Final = Template("pareto {model} --x {limit} --y {other} {repeated}")
 
 FIGURES: Final[tuple[MetricName, ...]] = (

@@ -57,6 +57,8 @@ class Known:
     """Questions that use the value."""
     is_table: bool = False
     """True for a value per chip."""
+    in_file: bool = True
+    """False for a value that no file may state, because it is consent to one call."""
 
 
 @frozen
@@ -176,7 +178,7 @@ def read_values(
     return {
         **dict(_of_file(table, known, config)),
         **dict(_of_environment(known, variables)),
-        **dict(_of_options(known, given)),
+        **read_options(known, given, OPTION),
     }
 
 
@@ -184,9 +186,7 @@ def _find(known: Mapping[str, Known], name: str, where: str) -> Known:
     if name not in known:
         folded = name.replace("_", "-").lower()
         with placing(where):
-            raise UnknownNameError(
-                "value", name, known, "`joulemap site` lists all values", near=[folded] if folded in known else ()
-            )
+            raise UnknownNameError("value", name, known, near=[folded] if folded in known else ())
     return known[name]
 
 
@@ -194,6 +194,10 @@ def _of_file(table: str, known: Mapping[str, Known], config: Config) -> Iterator
     folder = str(Path(config.path).parent)
     for name, value in config.tables.get(table, {}).items():
         one = _find(known, name, config.locate(table, name))
+        if not one.in_file:
+            raise UsageError(
+                f"{config.locate(table, name)}: {name} is for one call: {name_variable(name)}={one.example}"
+            )
         is_table = isinstance(value, Mapping)
         for chip, text in value.items() if is_table else [("", value)]:
             where = f"{config.locate(table, name, *filter(None, [chip]))}: {name}"
@@ -218,17 +222,18 @@ def _of_environment(
             yield from _split(name, one, text, variable, variable)
 
 
-def _of_options(known: Mapping[str, Known], given: Iterable[str]) -> Iterator[tuple[tuple[str, str], Stated]]:
-    met = set()
+def read_options(known: Mapping[str, Known], given: Iterable[str], option: str) -> Values:
+    """Return the values of texts `NAME=VALUE` after an option; raises as `read_values` does."""
+    met: dict[tuple[str, str], Stated] = {}
     for written in given:
         name, _, text = written.partition("=")
         name, dot, chip = name.strip().partition(".")
-        one = _find(known, name, OPTION)
-        for key, value in _split(name, one, f"{chip}={text}" if dot else text, f"{OPTION} {name}", OPTION):
+        one = _find(known, name, option)
+        for key, value in _split(name, one, f"{chip}={text}" if dot else text, f"{option} {name}", option):
             if key in met:
-                raise UsageError(f"{OPTION} {written}: {' of '.join(filter(None, key))} is given twice")
-            met.add(key)
-            yield key, value
+                raise UsageError(f"{option} {written}: {' of '.join(filter(None, key))} is given twice")
+            met[key] = value
+    return met
 
 
 def _split(name: str, known: Known, text: str, where: str, origin: str) -> Iterator[tuple[tuple[str, str], Stated]]:
@@ -248,7 +253,8 @@ FLAGS: Final = {
 """Text of a flag -> its value."""
 
 
-def _read_flag(text: str) -> bool:
+def read_flag(text: str) -> bool:
+    """Read a flag; UsageError for a text that is none."""
     if text.lower() not in FLAGS:
         raise UsageError(f"{text!r} is neither true nor false")
     return FLAGS[text.lower()]
@@ -273,29 +279,33 @@ HABIT: Final[Mapping[str, Known]] = {
     "limit": Known(
         read=_read_rows, meaning="maximum rows shown per table", example="20", uses="every command", field="limit"
     ),
-    "plot": Known(
-        read=_read_flag, meaning="draw a text chart above the tables", usual=False, example="true",
-        uses="every command", field="plot",
+    "show": Known(
+        read=lambda text: [text], meaning="further parts to show, as --show names them", example="notes,plot",
+        uses="every command", field="show",
     ),
     "wait": Known(
         read=_read_seconds, meaning="wait while another process writes to the database", usual=WAIT_S, unit="s",
         example="60", uses="every command",
     ),
     "raw": Known(
-        read=_read_flag, meaning="write csv without escaping spreadsheet formulas such as =1+1", usual=False,
+        read=read_flag, meaning="write csv without escaping spreadsheet formulas such as =1+1", usual=False,
         example="true", uses="every command",
     ),
     "envelope": Known(
-        read=_read_flag, meaning="write json of only one table as an object with schema_version and rows", usual=False,
+        read=read_flag, meaning="write json of only one table as an object with schema_version and rows", usual=False,
         example="true", uses="every command",
     ),
     "ledger": Known(
-        read=_read_flag, meaning="store the ledger of each of many configurations, not only its totals", usual=False,
+        read=read_flag, meaning="store the ledger of each of many configurations, not only its totals", usual=False,
         example="true", uses="every prediction",
     ),
     "retrace": Known(
-        read=_read_flag, meaning="trace models with the installed torch, even if they are built in", usual=False,
+        read=read_flag, meaning="trace models with the installed torch, even if they are built in", usual=False,
         example="true", uses="every prediction",
+    ),
+    "trust": Known(
+        read=read_flag, meaning="run code of .pt2 files, and of model files that measurements name", usual=False,
+        example="1", uses="every prediction", in_file=False,
     ),
     "build-memory": Known(
         read=lambda text: parse_quantity(text, "B"), unit="B",

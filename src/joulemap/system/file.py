@@ -2,8 +2,8 @@
 
 An existing file is replaced if nothing of value is lost. Such a file is empty, is a calibration or Parquet file marked
 as joulemap's, or has exactly the content that joulemap wrote. Digests in the cache folder record written content, so
-that a file that the user changed counts as the user's. Any other file requires `force`. Databases and inputs of the
-command are never replaced.
+that a file that the user changed counts as the user's. Any other file, databases and inputs of the command are never
+replaced.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def is_database(path: Path) -> bool:
     return False
 
 
-def check_output(output: Path, inputs: Iterable[Path] = (), *, force: bool = False) -> None:
+def check_output(output: Path, inputs: Iterable[Path] = ()) -> None:
     """Raise the UsageError that `write_file` would raise, before any work is done.
 
     `inputs` are the files and folders that the command reads or writes besides the output; they need not exist.
@@ -166,10 +166,9 @@ def check_output(output: Path, inputs: Iterable[Path] = (), *, force: bool = Fal
             return
         if stat.S_ISDIR(mode):
             raise UsageError(f"cannot write {output}: it is a folder")
-        if stat.S_ISREG(mode) and not force and not _is_ours(path):
+        if stat.S_ISREG(mode) and not _is_ours(path):
             raise UsageError(
-                f"{output} exists, and joulemap did not write it as it is now: choose another file, or replace it with "
-                "--force"
+                f"{output} exists, and joulemap did not write it as it is now: choose another file, or remove it first"
             )
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot write {output}: {_reason(error)}") from error
@@ -221,21 +220,19 @@ def make_folder(folder: Path) -> None:
         raise UsageError(f"cannot make the folder {folder}: {_reason(error)}") from error
 
 
-def write_text(output: Path, text: str, inputs: Iterable[Path] = (), *, force: bool = False) -> bool:
+def write_text(output: Path, text: str, inputs: Iterable[Path] = ()) -> bool:
     """Write a text as `write_pieces` does."""
-    return write_pieces(output, (text,), inputs, force=force)
+    return write_pieces(output, (text,), inputs)
 
 
-def write_pieces(
-    output: Path, pieces: Iterable[str | bytes], inputs: Iterable[Path] = (), *, force: bool = False
-) -> bool:
+def write_pieces(output: Path, pieces: Iterable[str | bytes], inputs: Iterable[Path] = ()) -> bool:
     """Write text or bytes piece by piece, atomically to a file, or appended to a pipe or device.
 
     Returns True for a file. Raises UsageError if the file cannot be written or may not be replaced (see
     `check_output`), and any error of the pieces.
     """
     if not is_stream(output):
-        write_file(output, lambda draft: _write(draft, os.O_CREAT, pieces), inputs, force=force)
+        write_file(output, lambda draft: _write(draft, os.O_CREAT, pieces), inputs)
         return True
     try:
         _write(output, os.O_APPEND, pieces)
@@ -264,9 +261,7 @@ def is_stream(output: Path) -> bool:
         return False
 
 
-def write_file(
-    output: Path, write: Callable[[Path], object], inputs: Iterable[Path] = (), *, force: bool = False
-) -> None:
+def write_file(output: Path, write: Callable[[Path], object], inputs: Iterable[Path] = ()) -> None:
     """Call `write` with a temporary name, then rename the file, so that no partial file is ever visible.
 
     A link is followed to its target. Raises like `write_text`.
@@ -274,7 +269,7 @@ def write_file(
     if is_stream(output):
         raise UsageError(f"cannot write {output}: it is not a file")
     inputs = tuple(inputs)
-    check_output(output, inputs, force=force)
+    check_output(output, inputs)
     path = Path(os.path.realpath(output)) if output.is_symlink() else output
     try:
         with drafting(path.parent) as folder:
@@ -283,7 +278,7 @@ def write_file(
             if path.exists():
                 draft.chmod(stat.S_IMODE(path.stat().st_mode))
             _remember(_digest(draft))
-            check_output(output, inputs, force=force)
+            check_output(output, inputs)
             draft.replace(path)
     except OSError as error:
         raise UsageError(f"cannot write {output}: {_reason(error)}") from error
@@ -302,7 +297,7 @@ def _remembered() -> frozenset[str]:
 
 
 def _remember(digest: str) -> None:
-    """Record a digest; if that fails, replacing the file will require `force`."""
+    """Record a digest; if that fails, the file counts as the user's."""
     with contextlib.suppress(OSError, RuntimeError):
         memory = cache_folder() / MEMORY
         memory.parent.mkdir(parents=True, exist_ok=True)

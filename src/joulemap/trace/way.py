@@ -188,7 +188,8 @@ def _within(make: Callable[[], Made], model: str, limit_bytes: float | None, why
         more = write_bytes(1.25 * meter.needed_bytes).replace(" ", "")
         raise ModelError(
             f"{model} needs {write_bytes(meter.needed_bytes)} or more to be built, above the limit of "
-            f"{write_bytes(meter.limit_bytes)} ({source}){why}; --build-memory {more} would allow that"
+            f"{write_bytes(meter.limit_bytes)} ({source.removeprefix('--')}){why}; "
+            f"JOULEMAP_BUILD_MEMORY={more} would allow that"
         ) from error
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, cast
 
-import attrs
 import typer
 
-from joulemap.cli.command import advanced, option, optional
-from joulemap.cli.complete import complete_architectures, complete_deployments, complete_hardware, complete_kinds
+from joulemap.cli.command import option
+from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.run import repeat_options
 from joulemap.cli.panel import HARDWARE
-from joulemap.cli.value import read_quantity
+from joulemap.system.config import Known, placing, read_flag, read_options
 from joulemap.system.errors import UsageError
-from joulemap.system.name import split_names
+from joulemap.system.name import join_choices, split_names
+from joulemap.system.number import parse_quantity
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -34,70 +34,71 @@ def join_hardware(named: Sequence[str] | None, option: str) -> tuple[str, ...]:
     return (*(named or ()), *((option,) if option else ()))
 
 
+WHERE: Final = "--where"
+
+FILTERS: Final[Mapping[str, Known]] = {
+    "architecture": Known(
+        field="architecture", read=split_names, example="cpu,gpu", meaning="architecture classes to include",
+    ),
+    "deployment": Known(
+        field="deployment", read=split_names, example="edge", meaning="deployments: datacenter, edge or embedded",
+    ),
+    "kind": Known(
+        field="kind", read=split_names, example="card",
+        meaning="kinds of product: board, car, card, computer, laptop, microcontroller, phone or server",
+    ),
+    "scenario": Known(
+        field="scenario", read=str, example="robot",
+        meaning="use case with its power budget: datacenter, edge, embedded, robot, drone, camera, phone, stick, "
+        "keyword or coin_cell",
+    ),
+    "power-budget": Known(
+        field="power_budget_w", read=lambda text: parse_quantity(text, "W"), example="15W", unit="W",
+        meaning="maximum power per device; each runs in its highest power mode within it",
+    ),
+    "power-mode": Known(
+        field="power_mode", read=str, example="15W",
+        meaning="power mode of hardware named without one; default means the chip's own",
+    ),
+    "all": Known(
+        field="takes_all", read=read_flag, example="true",
+        meaning="include hardware that cannot be bought or rented, marked ~",
+    ),
+}  # fmt: skip
+"""Filter of hardware after `--where` -> what it is."""
+
+
+def _complete_filter(incomplete: str) -> list[str]:
+    return [f"{name}=" for name in FILTERS if name.startswith(incomplete)]
+
+
 @frozen(kw_only=True)
-class ModeOptions:
-    """Option for the power mode of one chip."""
-
-    panel: ClassVar[str] = HARDWARE
-    power_mode: str = advanced(
-        "",
-        "Power mode of hardware named without one, e.g. 15W.",
-        metavar="MODE",
-        shown="the chip's own",
-    )
-
-    def keywords(self) -> SettingsKeywords:
-        """Return the settings of these options as keywords."""
-        return {"power_mode": self.power_mode}
-
-
-@frozen(kw_only=True)
-class HardwareOptions(ModeOptions):
+class HardwareOptions:
     """Options that name or filter hardware, and its power where it is used."""
 
-    scenario: str = optional(
-        "Use case with its power budget: datacenter, edge, embedded, robot, drone, camera, phone, stick, keyword or "
-        "coin_cell.",
-        "NAME",
-        is_advanced=True,
+    panel: ClassVar[str] = HARDWARE
+    where: list[str] | None = option(
+        None,
+        f"Filter by {join_choices(FILTERS)}.",
+        metavar="NAME=VALUE",
+        complete=_complete_filter,
     )
-    power_budget: str = advanced(
-        "",
-        "Maximum power per device, e.g. 15W; each runs in its highest power mode within it.",
-        metavar="POWER",
-        shown="from the scenario or deployment",
-    )
-    architecture: str = optional(
-        "Architecture classes to include, e.g. cpu,gpu.", "NAME,...", complete=complete_architectures
-    )
-    deployment: str = optional("Deployments: datacenter, edge or embedded.", "NAME,...", complete=complete_deployments)
-    kind: str = optional(
-        "Kinds of product: board, car, card, computer, laptop, microcontroller, phone or server.",
-        "NAME,...",
-        complete=complete_kinds,
-        is_advanced=True,
-    )
-    takes_all: bool = advanced(False, "Include hardware that cannot be bought or rented, marked ~.", "--all")
     hardware: str = several_hardware("xeon_8490h, h100_sxm5, tpu_v4, rtx_4090, kpu_t256")
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options that a command repeats to ask about the same hardware."""
-        return repeat_options(self, [one.name for one in reversed(attrs.fields(HardwareOptions))])
+        return repeat_options(self, ["hardware", "where"])
 
     def keywords(self, named: Sequence[str] = ()) -> SettingsKeywords:
-        """Return the settings of these options and of hardware named as arguments; UsageError names an option that
+        """Return the settings of these options and of hardware named as arguments; UsageError names a filter that
         cannot be read.
         """
-        names: dict[str, Any] = {
-            "scenario": self.scenario,
-            "power_budget_w": read_quantity("--power-budget", self.power_budget, "W"),
-            "architecture": split_names(self.architecture),
-            "deployment": split_names(self.deployment),
-            "kind": split_names(self.kind),
-            "takes_all": self.takes_all,
-            "hardware": join_hardware(named, self.hardware),
-        }
-        return cast("SettingsKeywords", {**super().keywords(), **names})
+        asked: dict[str, Any] = {"hardware": join_hardware(named, self.hardware)}
+        given = [one if "=" in one else f"{one}=true" for one in self.where or ()]
+        for (name, _), one in read_options(FILTERS, given, WHERE).items():
+            with placing(one.where):
+                asked[FILTERS[name].field] = FILTERS[name].read(one.text)
+        return cast("SettingsKeywords", asked)
 
 
 @frozen(kw_only=True)
@@ -175,19 +176,10 @@ class ClassHardwareOptions(NamedHardwareOptions):
     """Hardware that represents the architecture classes."""
 
     hardware: str = several_hardware("one of each class")
-    deployment: str = optional(
-        "Deployment to restrict the chips to: datacenter, edge or embedded.", "NAME,...", complete=complete_deployments
-    )
 
 
 @frozen(kw_only=True)
 class CandidateHardwareOptions(NamedHardwareOptions):
     """Candidate hardware, from which an answer chooses."""
 
-    hardware: str = several_hardware("all chips")
-    power_mode: str = advanced(
-        "",
-        "Power mode of hardware named without one, e.g. 15W; default means the chip's own.",
-        metavar="MODE",
-        shown="every mode",
-    )
+    hardware: str = several_hardware("all chips, in every power mode")

@@ -43,7 +43,7 @@ class PageOptions:
             from joulemap.system.file import check_output
 
             check_suffix(self.report, ".html", "a page")
-            check_output(self.report, (output.db,), force=output.force)
+            check_output(self.report, (output.db,))
             begin_drawing()
         return output.workspace()
 
@@ -64,5 +64,5 @@ class PageOptions:
             from joulemap.show.webpage.page import write_page
 
             page = write_page(report_answer(answer, document, command=spell_line()))
-            emit(page.rstrip("\n"), self.report, (output.db,), force=output.force)
+            emit(page.rstrip("\n"), self.report, (output.db,))
         output.write(output.draw(document, answer), checked)

@@ -18,12 +18,12 @@ from joulemap.cli.complete import (
     complete_weights,
     complete_words,
 )
-from joulemap.cli.panel import COST, GENERAL, OUTPUT, WORKLOAD, HelpPosition
+from joulemap.cli.panel import COST, OUTPUT, WORKLOAD, HelpPosition
 from joulemap.cli.value import read_batches
 from joulemap.domain.architecture import COMMON_PRECISION
 from joulemap.domain.dimension import ASKED, DECLARED
 from joulemap.domain.label import BOUNDARY_LABEL
-from joulemap.physics.record.configuration import BOARD, BOUNDARY_NAMES, NO_HOST, SYSTEM
+from joulemap.physics.record.configuration import BOARD, BOUNDARY_NAMES, SYSTEM
 from joulemap.physics.record.product import DEFAULT, MATMUL_PRECISIONS
 from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, RUNTIME_NAMES, USUAL_RUNTIME
 from joulemap.system.config import habit
@@ -42,7 +42,6 @@ GIVEN: Final = (
     "config",
     "calibration",
     "site",
-    "device_only",
     "boundary",
     "matmul_precision",
     "changes",
@@ -62,8 +61,6 @@ BOUNDARY_HELP: Final = f"Boundary of energies: {join_choices(BOUNDARY_LABEL[name
 MATMUL_HELP: Final = (
     "Arithmetic at fp32: default (each library's own), high (TF32 or three bf16 passes) or highest (true fp32)."
 )
-
-DEVICE_ONLY_HELP: Final = "Leave out transfers over the host link and operators that a host computes."
 
 WEIGHT_HELP: Final = "Weight storage format, e.g. int8, int4:64 (group size), fp8_block, mxfp4, awq or q4_k_m."
 
@@ -85,12 +82,6 @@ Site = Annotated[
         autocompletion=complete_site,
     ),
     HelpPosition(COST, is_advanced=True),
-]
-
-TrustRows = Annotated[
-    bool,
-    typer.Option("--trust", help="Run the code of model files that measurements name."),
-    HelpPosition(GENERAL, is_advanced=True),
 ]
 
 
@@ -164,7 +155,6 @@ class ModelOptions:
         metavar="FILE.json",
         shown="the model's own",
     )
-    trust: bool = advanced(False, "Load a .pt2 file even if loading it can run code.")
 
     def keywords(self) -> SettingsKeywords:
         """Return the settings of these options as keywords."""
@@ -174,7 +164,7 @@ class ModelOptions:
             "arguments": _read_arguments(self.arguments or ()),
             "config": self.config,
             "retrace": habit("retrace"),
-            "trust": self.trust,
+            "trust": habit("trust"),
             "build_memory_bytes": habit("build-memory"),
         }
 
@@ -205,22 +195,18 @@ class RunOptions(ModelOptions):
         RUNTIME_HELP,
         metavar="MODE",
         complete=complete_runtimes,
-        shown="fused; engine with --deployment or --scenario",
+        shown="fused; engine with a deployment or scenario",
     )
     calibration: str = advanced("auto", CALIBRATION_HELP, metavar="NAME")
     site: Site = None
-    device_only: bool = advanced(False, DEVICE_ONLY_HELP)
     boundary: str = boundaries(BOARD)
     matmul_precision: str = advanced(DEFAULT, MATMUL_HELP, metavar="|".join(MATMUL_PRECISIONS))
     changes: list[str] | None = advanced(None, SET_HELP, "--set", metavar="NAME=VALUE")
 
     def keywords(self) -> SettingsKeywords:
-        """Return the settings of these options as keywords; UsageError for a host with --device-only."""
+        """Return the settings of these options as keywords."""
         from joulemap.ask.site import read_site
 
-        site = read_site(self.site or ())
-        if self.device_only and site.host and not site.is_standing("host"):
-            raise UsageError(f"--device-only leaves out the host that --site host={site.host} adds: give one of them")
         names: dict[str, Any] = {name: split_names(getattr(self, name)) for name in ASKED}
         if not names["precision"] and not self.can_lack_precision:
             names.pop("precision")
@@ -231,8 +217,7 @@ class RunOptions(ModelOptions):
                 **names,
                 **({"boundary": self.boundary} if self.boundary else {}),
                 "calibration": self.calibration,
-                "host": NO_HOST if self.device_only else "",
-                "site": site,
+                "site": read_site(self.site or ()),
                 "matmul_precision": self.matmul_precision,
                 "changes": self.changes,
             },

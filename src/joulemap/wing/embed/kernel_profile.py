@@ -32,17 +32,16 @@ def write_kernel_profile(
     tokens: int = 4096,
     sequences: int = 256,
     context_tokens: int = 4096,
-    force: bool = False,
 ) -> None:
     """Write a kernel profile up to so many tokens and sequences per pass and tokens per context.
 
-    The names are those of the simulator. A file that joulemap did not write is replaced only with `force`. Raises as
+    The names are those of the simulator. A file that joulemap did not write is never replaced. Raises as
     `write_serving_profile` does.
     """
     check_names(gpu=gpu, model=model)
     tokens, sequences = check_count("tokens", tokens), check_count("sequences", sequences)
     context_tokens = check_count("context_tokens", context_tokens)
-    check_output(Path(path), force=force)
+    check_output(Path(path))
     sizes, counts, prompts = list_sizes(1, tokens), list_sizes(1, sequences, 4), list_sizes(1, 16, 4)
     lengths, contexts = list_sizes(64, max(tokens // 4, 1), 4), list_sizes(64, context_tokens, 4)
     passes = steps.split(Passes.of(0, chunk=sizes))
@@ -70,7 +69,7 @@ def write_kernel_profile(
         "logits_gemm": {"tokens": counts, "latency_us": heads},
     }
     text = "".join(f"{name}: {json.dumps(value)}\n" for name, value in profile.items())  # JSON is YAML
-    write_text(Path(path), text, force=force)
+    write_text(Path(path), text)
 
 
 def _fold(times: Sequence[Mapping[str, float] | UnsupportedError], counts: Sequence[int]) -> list[list[float]]:

@@ -37,13 +37,12 @@ def write_serving_profile(
     tokens: int = 2048,
     sequences: int = 256,
     context_tokens: int = 16384,
-    force: bool = False,
 ) -> Path:
     """Write the tables to `folder`/`hardware`/`model`/`variant`, and return this folder.
 
     The names are those of the simulator: labels of its cluster configuration and its `--dtype`. Tables go up to so many
     tokens and sequences per pass and tokens per context; attention that memory does not hold has no row. Files that
-    joulemap did not write are replaced only with `force`.
+    joulemap did not write are never replaced.
 
     Raises UnsupportedError for a model on several devices, with layers that the tables do not have, such as experts, or
     beyond the memory of the device. Raises UsageError for a name that is no folder, a size below 1, or a file that
@@ -91,9 +90,9 @@ def write_serving_profile(
     }
     make_folder(target / "tp1")
     for path in texts:
-        check_output(path, force=force)
+        check_output(path)
     for path, text in texts.items():
-        write_text(path, text, force=force)
+        write_text(path, text)
     return target
 
 

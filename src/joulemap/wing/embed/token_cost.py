@@ -117,11 +117,11 @@ def predict_token_costs(
     return tuple(_predict(one, known, passes) for one, known in zip(asked, steps, strict=True))
 
 
-def write_token_costs(costs: Iterable[TokenCost], path: str | Path, *, force: bool = False) -> None:
+def write_token_costs(costs: Iterable[TokenCost], path: str | Path) -> None:
     """Write costs as a CSV file with a column per field; a value that is None is empty.
 
     Raises UsageError for anything else than costs, and for a file that cannot be written; one that joulemap did not
-    write is replaced only with `force`.
+    write is never replaced.
     """
     rows = [costs] if isinstance(costs, TokenCost) else list(costs)
     for one in rows:
@@ -131,7 +131,7 @@ def write_token_costs(costs: Iterable[TokenCost], path: str | Path, *, force: bo
     writer = csv.DictWriter(text, [one.name for one in attrs.fields(TokenCost)], lineterminator="\n")
     writer.writeheader()
     writer.writerows(attrs.asdict(one) for one in rows)
-    write_text(Path(path), text.getvalue(), force=force)
+    write_text(Path(path), text.getvalue())
 
 
 def _list_names(kind: str, names: str | Iterable[str]) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ def explore(
         raise UsageError("name a model, or --all for every model and chip; see `joulemap model list`")
     answer = output.workspace().explore(models, run.settings(), **given)
     if save_as is not None:
-        voice.inform(f"wrote {answer.save(save_as, force=output.force)}")
+        voice.inform(f"wrote {answer.save(save_as)}")
     output.write(output.draw(answer.document(limit=limit, repeated=output.repeat(run)), answer))
 
 

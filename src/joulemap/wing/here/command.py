@@ -94,7 +94,7 @@ def here(
     if record is not None:
         from joulemap.wing.here.recording import dump_recording, record as read_tools
 
-        emit(dump_recording(read_tools()), record, force=output.force)
+        emit(dump_recording(read_tools()), record)
     question: dict[str, Any] = {
         "recorded": recorded or "",
         "memory": memory,

@@ -21,7 +21,6 @@ def page(
         metavar="FOLDER",
         shown="from its CDN",
     ),
-    force: bool = option(False, "Overwrite files that joulemap did not write or that have changed."),
 ) -> None:
     """Write a static page that predicts in a browser, without an installation.
 
@@ -34,7 +33,7 @@ def page(
     """
     from joulemap.wing.tab.site import write_site
 
-    files = write_site(folder, pyodide, force=force)
+    files = write_site(folder, pyodide)
     size = sum(one.stat().st_size for one in files)
     emit_line(
         f"wrote {len(files)} files of {size / 1e6:.1f} MB to {folder}: python -m http.server --directory {folder}"

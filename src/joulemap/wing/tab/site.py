@@ -59,11 +59,11 @@ EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """Time of every file in the archive, so that equal files make an equal archive."""
 
 
-def write_site(folder: Path, pyodide: Path | None = None, *, force: bool = False) -> list[Path]:
+def write_site(folder: Path, pyodide: Path | None = None) -> list[Path]:
     """Write the page to a folder and return its files. Pyodide is copied from a folder, or comes from its CDN.
 
-    `force` replaces files that joulemap did not write. Raises UsageError for a folder without Pyodide or for such a
-    file, CatalogueError for packed chips of another version.
+    Raises UsageError for a folder without Pyodide or for a file there that joulemap did not write, CatalogueError for
+    packed chips of another version.
     """
     copied = _find_pyodide(pyodide) if pyodide is not None else []
     check_stamp(FILE)
@@ -80,7 +80,7 @@ def write_site(folder: Path, pyodide: Path | None = None, *, force: bool = False
         files[f"pyodide/{path.name}"] = _trim_wheel(path) if path.suffix == WHEEL else path.read_bytes()
         make_folder(folder / "pyodide")
     for name, content in files.items():
-        write_file(folder / name, partial(_write_bytes, content), force=force)
+        write_file(folder / name, partial(_write_bytes, content))
     return [folder / name for name in files]
 
 

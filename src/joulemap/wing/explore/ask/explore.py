@@ -170,7 +170,7 @@ class ExploreAnswer(Answer):
         """Return all evaluated designs, sorted by their number in the space."""
         return list_rows(self.survey, range(self.point_count))
 
-    def save(self, path: str | Path, *, objective: str = "", force: bool = False) -> Path:
+    def save(self, path: str | Path, *, objective: str = "") -> Path:
         """Write the best design by an objective, by default the first, as a hardware file.
 
         Every question accepts the file, as `--hardware FILE` on the command line, and then predicts the same energy and
@@ -179,7 +179,7 @@ class ExploreAnswer(Answer):
         wanted = objective or self.objectives[0]
         check_name("objective", wanted, self.objectives)
         best = next(one for one in self.best if one.objective == wanted)
-        return write_best(best, self.question, self.survey, Path(path), force=force)
+        return write_best(best, self.question, self.survey, Path(path))
 
 
 def explore(

@@ -99,14 +99,14 @@ def evaluate_pair(done: Survey, row: int) -> tuple[DesignColumns, DesignColumns]
     return design, unchanged
 
 
-def write_best(best: BestDesign, question: DesignQuestion, done: Survey, path: Path, *, force: bool) -> Path:
+def write_best(best: BestDesign, question: DesignQuestion, done: Survey, path: Path) -> Path:
     """Write the best design by an objective as a hardware file; UsageError for a file that must not be replaced."""
     if path.suffix != ".toml":
         raise UsageError(f"{path}: a hardware file ends with .toml")
     ref = HardwareRef.read(done.groups[int(done.group[best.design_index])].hardware)
     notes = [f"Best {best.objective}: {best.design}.", *([f"Name it as {path}@{ref.mode}."] if ref.mode else [])]
     like, values = question.spelling.get(ref.label, ref.label), done.changes_at(best.design_index)
-    write_text(path, write_design(name_design(path.stem), like, values, notes), force=force)
+    write_text(path, write_design(name_design(path.stem), like, values, notes))
     return path
 
 
