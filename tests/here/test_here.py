@@ -56,7 +56,7 @@ def test_a_model_larger_than_the_card_is_divided_with_the_processor(tmp_path: Pa
     assert refused == {place for place, row in enumerate(answer.served, 1) if row.reason}
     layers = divided.fits.split()[0]
     assert any(f"-ngl {layers} " in check for check in answer.checks)
-    assert all(check.endswith("--hardware rtx_3060_laptop_gpu --site host=core_i7_12700h") for check in answer.checks)
+    assert all(check.endswith("--hardware rtx_3060_laptop_gpu --host core_i7_12700h") for check in answer.checks)
 
 
 @pytest.mark.slow

@@ -773,7 +773,7 @@ def test_the_division_of_a_model_by_llama_bench_is_read(
 def test_the_processor_that_holds_a_part_of_a_model_must_be_known(tmp_path: Path) -> None:
     run = json.loads((DATA / "llama_bench.json").read_text(encoding="utf-8"))[0]
     (tmp_path / "bench.json").write_text(json.dumps([{**run, "cpu_info": "", "n_gpu_layers": 20}]))
-    with pytest.raises(UsageError, match="--site host"):
+    with pytest.raises(UsageError, match="--host"):
         read_file(tmp_path / "bench.json", NOTHING)
     (one,) = read_file(tmp_path / "bench.json", {**NOTHING, "host": "ryzen_9_5950x"})
     assert isinstance(one.row, ServingRow) and one.row.other_hardware == "ryzen_9_5950x"

@@ -67,7 +67,7 @@ def list_served_checks(
         if row is None or not row.cards:
             yield from _compare(check.command + more, device, system)
         elif isinstance(host.hardware, str):
-            yield from _compare(check.command + more, device, system, f"--site host={_name_bare(host.hardware)}")
+            yield from _compare(check.command + more, device, system, f"--host {_name_bare(host.hardware)}")
         else:
             yield check.command + more  # a processor outside the catalogue is described as a chip alone
 

@@ -352,8 +352,8 @@ def _divide(cells: Cells, path: Path) -> dict[str, str]:
     counts = [end - start for start, end in zip((0, *ends), ends, strict=False)]
     if layers < total or away:
         if not processor:
-            raise UsageError(f"{path} does not state the processor that holds a part of the model: add "
-                             "--site host=ryzen_9_5950x")  # fmt: skip
+            raise UsageError(f"{path} does not state the processor that holds a part of the model: add --host, e.g. "
+                             "--host ryzen_9_5950x")  # fmt: skip
         host = _name_hardware(processor, path, "host")
         if known_hardware([host])[HardwareRef.read(host).label].architecture != "cpu":
             raise ValueError(f"a part of the model is on {host}, which is no processor")
