@@ -7,7 +7,6 @@ from pathlib import Path
 
 import attrs
 import pytest
-from pass_surface import StraightPass
 
 from compare import assert_close
 from joulemap.system.errors import UsageError
@@ -19,6 +18,7 @@ from joulemap.wing.llm.serving.serve import simulate, simulate_pools
 from joulemap.wing.llm.serving.surface import count_accepted
 from joulemap.wing.llm.serving.warm_up import Pool
 from joulemap.wing.llm.setting import read_tier
+from pass_surface import StraightPass
 
 PLAIN = StraightPass()
 """A pass takes 10 ms, and 0.1 ms more for each prompt token, at 500 W."""
