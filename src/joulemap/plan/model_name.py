@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 PORT: Final = "models"
 
+JOIN: Final = " + "
+"""Separator between the models of a name that joins several."""
+
 Ask = TypeVar("Ask", bound=Callable[..., Any])
 
 

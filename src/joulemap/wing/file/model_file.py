@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Final, cast
 import attrs
 
 from joulemap.domain import SETTINGS
-from joulemap.plan import ModelNames
+from joulemap.plan import JOIN, ModelNames
 from joulemap.plan.model_name import find_names
 from joulemap.system import ModelError, Reading, UsageError, digest_code
 from joulemap.trace.version import CLOSED_FORMS, FORMULA_CODE
-from joulemap.wing.pipeline import JOIN
 
 if TYPE_CHECKING:
     from onnx import ModelProto

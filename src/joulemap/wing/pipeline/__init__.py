@@ -18,9 +18,6 @@ FRAME: Final = "an inference is one frame"
 UNITS: Final = ("fps", "/s", "/frame")
 """Units in which a stage may state its rate."""
 
-JOIN: Final = " + "
-"""Separator between the models of a name that joins several."""
-
 
 def register() -> Wing:
     """Return the model names that this wing adds to the core, and the questions that it answers about them."""

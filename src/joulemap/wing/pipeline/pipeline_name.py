@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from joulemap.plan import ModelNames
+from joulemap.plan import JOIN, ModelNames
 from joulemap.system import fold_name
-from joulemap.wing.pipeline import JOIN, PICTURE, SPEECH, UNITS
+from joulemap.wing.pipeline import PICTURE, SPEECH, UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -29,9 +29,9 @@ import attrs
 from joulemap.catalog import DATA
 from joulemap.domain import Argument, Settings, read_arguments
 from joulemap.physics import Workload
-from joulemap.plan import Model, Talk
+from joulemap.plan import JOIN, Model, Talk
 from joulemap.system import UnknownNameError, UsageError, digest_code, fold_name, frozen
-from joulemap.wing.pipeline import FRAME, JOIN, PICTURE, UNITS
+from joulemap.wing.pipeline import FRAME, PICTURE, UNITS
 
 
 @frozen(kw_only=True)
