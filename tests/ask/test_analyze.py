@@ -185,6 +185,7 @@ def test_exchange_between_devices_is_communication_as_in_train(workspace: Worksp
     assert_close(shares["communication"], (row.exchange_s or 0.0) / (row.step_s or 0.0), rel=1e-6)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", ["mlp", "conv_block", "gemm(m=4096,n=4096,k=4096)"])
 def test_a_larger_batch_is_advised_only_where_it_saves_energy(model: str, workspace: Workspace) -> None:
     answer = workspace.analyze(model, "l4", precision="fp16", batch=1)

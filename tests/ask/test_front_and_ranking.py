@@ -679,6 +679,7 @@ def test_the_way_of_paying_follows_from_the_question_alone() -> None:
         assert find_payment(attrs.evolve(asked, hardware=("l4", "tpu_v4"))) == way
 
 
+@pytest.mark.slow
 def test_price_energy_and_power_include_a_host_together(made_up: Connection) -> None:
     """A stick of 100 USD whose record states a host of 80 USD, at each boundary, and alone."""
     stick = MadeUp(
@@ -808,6 +809,7 @@ def test_what_cannot_be_is_refused(make: Any, message: str) -> None:
 # Real models
 
 
+@pytest.mark.slow
 def test_candidates_are_every_mode_unless_one_is_named() -> None:
     plan = plan_candidates("resnet18", Settings(hardware=("KPU-T64", "tpu_v4", "kpu_t256@30W")))
     assert [name_configured(entry.id, mode) for entry, mode in plan.selection.pairs] == [

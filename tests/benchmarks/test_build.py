@@ -63,6 +63,7 @@ def read_generated(tree: Path) -> dict[str, bytes]:
     return {path.relative_to(tree).as_posix(): path.read_bytes() for path in files}
 
 
+@pytest.mark.slow
 def test_a_build_needs_no_more_than_it_states_to_generate(checkout: Path) -> None:
     stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
     assert {*run("-c", LIST_PACKAGES, tree=checkout).split()} <= {

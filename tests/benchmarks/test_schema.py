@@ -36,7 +36,7 @@ COMMANDS = [
 """Beside those of tests/show/test_table.py, whose documents are held to the schema as well."""
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("words", COMMANDS)
 def test_documents_follow_the_schema_of_their_command(
     words: str, joulemap: Run, database: Path, workspace: Workspace

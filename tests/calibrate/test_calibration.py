@@ -195,6 +195,7 @@ def test_a_calibration_that_ships_is_inherited_and_told(tmp_path: Path, ships: P
     assert workspace.check().findings.rows == ()
 
 
+@pytest.mark.slow
 def test_a_persons_own_is_not_inherited(tmp_path: Path, ships: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = own(tmp_path, monkeypatch)
     ships.mkdir()

@@ -414,6 +414,7 @@ def test_the_one_chip_for_all_loses_nothing_where_it_is_the_best_of_each(tmp_pat
     assert (first.worst_ratio == 1.0) == ({row.hardware for row in answer.winners} == {first.hardware})
 
 
+@pytest.mark.slow
 def test_a_pass_is_explored_under_its_engine(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
     step = "llama-3.2-1b(cached=512,engine=vllm)"

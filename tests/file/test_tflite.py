@@ -462,6 +462,7 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path, content: bytes) -> None:
         load_lite(tmp_path / "absent.tflite")
 
 
+@pytest.mark.slow
 def test_shapes_that_contradict_each_other_are_refused_before_they_are_stored(tmp_path: Path) -> None:
     tensors = [Tensor("x", (1, 64)), Tensor("w", (80, 64), data=True), Tensor("y", (7, 3))]
     (tmp_path / "m.tflite").write_bytes(

@@ -150,6 +150,7 @@ def test_devices_that_are_likely_enough(width: float, count: int, high: int | No
             assert likely > count or high == count
 
 
+@pytest.mark.slow
 def test_what_is_owned_costs_its_electricity(ask: Callable[..., FleetAnswer]) -> None:
     more: dict[str, Any] = {"site": Site(pay="bought", prices=(Price(hardware="l4", purchase_usd=2500.0),))}
     bought, owned = (row_of(ask(of_rate(30_000.0, owned=there), **more), "l4 int8") for there in ({}, {"l4": 100}))
@@ -498,6 +499,7 @@ def test_parts_of_the_same_hardware_share_its_error() -> None:
     assert find_chance_together([(part, 90.0)], None, terms) is None
 
 
+@pytest.mark.slow
 def test_nodes_are_whole(ask: Callable[..., FleetAnswer]) -> None:
     """Devices beyond those that are needed are paid for, and idle."""
     few, whole = (row_of(ask(of_rate(30_000.0, node=node)), "l4 int8") for node in (1, 8))

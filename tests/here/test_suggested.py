@@ -111,6 +111,7 @@ def test_a_chip_of_apple_is_one_processor() -> None:
 @pytest.mark.parametrize(("name", "label"), [
     ("laptop_snapdragon_windows", "snapdragon_x_elite_npu"), ("macbook_m4", "apple_m4_neural_engine"),
 ])  # fmt: skip
+@pytest.mark.slow
 def test_a_neural_unit_has_the_memory_of_its_machine(name: str, label: str) -> None:
     machine = read_machine(load_recording(MACHINES / f"{name}.json"))
     unit = next(one for one in match_machine(machine).usable if one.label == label)

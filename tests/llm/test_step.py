@@ -45,6 +45,7 @@ def check_served(folder: Path, model: str, chip: str, engine: str, devices: int,
     np.testing.assert_allclose(found.latency_low_s * found.latency_high_s, found.latency_s**2, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_steps_are_those_of_a_served_model(tmp_path: Path) -> None:
     check_served(tmp_path, "llama-3.1-8b", "h100_sxm5", "vllm", 1, {})
 

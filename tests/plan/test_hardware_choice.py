@@ -378,6 +378,7 @@ def own_file(folder: Path, name: str = "mine", like: str = "tpu_v4") -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_file_is_hardware_wherever_a_name_is(tmp_path: Path) -> None:
     path = own_file(tmp_path)
     workspace = Workspace(tmp_path / "own.duckdb")

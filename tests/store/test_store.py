@@ -331,6 +331,7 @@ def test_a_database_with_something_in_it_is_kept(statement: str, tmp_path: Path)
         assert [what for what, *_ in find_changes(opened)] == [f"{statement.split()[1].lower()} mine"]
 
 
+@pytest.mark.slow
 def test_a_reopened_database_is_the_one_at_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process may have opened a file that another one replaces before it has the lock."""
     path, other = tmp_path / "runs.duckdb", tmp_path / "other.duckdb"
@@ -441,6 +442,7 @@ def test_a_new_database_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_file_system_without_links_takes_a_new_database_by_rename(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,6 +131,7 @@ def test_gradients_have_the_macs_that_pytorch_counts(name: str) -> None:
     assert_close(kept_bytes(workload), kept, rel=0.03)
 
 
+@pytest.mark.slow
 def test_gradients_of_groups_have_the_macs_of_their_groups() -> None:
     """PyTorch's counter takes the gradient of grouped weights for that of one group of all channels."""
     module, inputs = build("mobilenet_v2", 2)
