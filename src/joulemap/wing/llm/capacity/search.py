@@ -107,6 +107,7 @@ class Server:
                 cached_tokens=serving.mean_prompt - serving.prompt if serving.turns > 1 else serving.cached_tokens,
                 most_s=None if most_s is None else most_s / slack,
                 draft=self.case.question.draft(self.case.server),
+                in_flight=self.load.in_flight,
             )
         except UnsupportedError:
             return None
@@ -132,15 +133,18 @@ class Server:
     def bound_per_s(self, servers: int, *, is_slowest: bool = False) -> float:
         """Return an upper bound of the requests per second of all requests in flight, without those that wait.
 
-        If `is_slowest`, servers answer as many at once as their targets and memory allow.
+        If `is_slowest`, the result is a rate instead of a bound: servers answer as many at once as their targets and
+        memory allow.
         """
         rates, serving = self.rates, self.case.question.serving
         if rates is None:
             return 0.0
         assert self.load.in_flight is not None
         each = rates.most if is_slowest else 1 if self.load.pause_s else math.ceil(self.load.in_flight / servers)
-        between_s = LEAST * rates.find_between(min(each, self.load.in_flight))
-        return self.load.in_flight / (LEAST * rates.alone_s + (serving.output - 1) * between_s + find_wait_s(serving))
+        request_s = rates.alone_s + (serving.output - 1) * rates.find_between(min(each, self.load.in_flight))
+        if not is_slowest:  # each request meets the prompts of all others
+            request_s = LEAST * (request_s + (each - 1) * rates.beside_s)
+        return self.load.in_flight / (request_s + find_wait_s(serving))
 
     def serve(self, servers: float) -> tuple[Served, Load]:
         """Return the service of one of several servers that share the load evenly, and its load, simulated once."""

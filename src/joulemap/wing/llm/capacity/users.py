@@ -174,7 +174,8 @@ def _find_least(
         counts = range(least, most + 1)
         most = max((count for count in counts if count * world <= most_s * one.bound_per_s(count)), default=0)
         is_slower = best is not None and least * world == best.device_count and one.bound_per_s(least) <= best.per_s
-        if least > most or is_slower:
+        # device time per request grows with the number of servers
+        if least > most or is_slower or (most_s < math.inf and _form(one, target, least).device_s > most_s):
             continue
 
         def is_enough(count: float, server: Server = one) -> bool:

@@ -264,6 +264,8 @@ class SaturatedRates:
     """Prefill throughput; None if even a single prompt misses the time limit."""
     answers: Throughput | None
     """Decode throughput; None if even a single sequence misses the time limit."""
+    beside_s: float
+    """Least time that a prompt adds to decode passes: its own passes share at most those of one sequence."""
     most: float
     """Maximum sequences in decode, by memory and the time limit; 0 if even one misses it."""
     counts: NDArray[np.float64]
@@ -283,15 +285,17 @@ def find_saturated_rates(
     cached_tokens: float = 0.0,
     most_s: float | None = None,
     draft: Draft = NO_DRAFT,
+    in_flight: float | None = None,
 ) -> SaturatedRates:
     """Return the saturated prefill and decode rates of a server whose output tokens take at most `most_s` seconds.
 
+    It has at most `in_flight` requests at once; then all chips with room for them run the same passes.
     Step times are interpolated linearly between a few numbers of sequences.
     """
     stack, gain = deployment.stack, draft.accepted_tokens
     held = Room(deployment=deployment, draft=draft.deployment)
     limit = deployment.sequence_limit
-    room = max(1.0, min(held.sequences(prompt_tokens, output_tokens), limit))
+    room = max(1.0, min(held.sequences(prompt_tokens, output_tokens), limit, in_flight or math.inf))
     one, one_times = prefill(1.0, prompt_tokens, cached_tokens, deployment.step_tokens)
     many = max(1.0, deployment.step_tokens // (prompt_tokens - cached_tokens))
     several, several_times = prefill(many, prompt_tokens, cached_tokens, deployment.step_tokens)
@@ -310,7 +314,9 @@ def find_saturated_rates(
         answers = Throughput(
             per_s=float(kept[best] / (steps * each_s[best])), joules=float(steps * (each_j / kept).min())
         )
+    beside_s = np.maximum(0.0, several_s - step_s[0]) @ several_times / many
     return SaturatedRates(
+        beside_s=float(beside_s),
         alone_s=float(one_s @ one_times) + stack.value("request"),
         prompts=Throughput(
             per_s=many / float(several_s @ several_times), joules=float(several_j @ several_times) / many

@@ -164,14 +164,15 @@ class CostGrid:
     def find(self, first: float, second: float) -> tuple[float, float, float, float, float]:
         """Return seconds and joules at one point, their slopes along the second size, and the end of these slopes."""
         rows, columns, values = self.lists
-        row = max(0, min(bisect_right(rows, first), len(rows) - 1) - 1)
-        column = max(0, min(bisect_right(columns, second), len(columns) - 1) - 1)
+        row = bisect_right(rows, first, 1, len(rows) - 1) - 1
+        column = bisect_right(columns, second, 1, len(columns) - 1) - 1
         along = (first - rows[row]) / (rows[row + 1] - rows[row])
         start, end = columns[column], columns[column + 1]
-        (low_s, low_j), (high_s, high_j) = (
-            (near[0] + along * (far[0] - near[0]), near[1] + along * (far[1] - near[1]))
-            for near, far in zip(values[row][column : column + 2], values[row + 1][column : column + 2], strict=True)
-        )
+        near, far = values[row], values[row + 1]
+        (low_s, low_j), (high_s, high_j) = near[column], near[column + 1]
+        (low_far_s, low_far_j), (high_far_s, high_far_j) = far[column], far[column + 1]
+        low_s, low_j = low_s + along * (low_far_s - low_s), low_j + along * (low_far_j - low_j)
+        high_s, high_j = high_s + along * (high_far_s - high_s), high_j + along * (high_far_j - high_j)
         longer, dearer = (high_s - low_s) / (end - start), (high_j - low_j) / (end - start)
         return low_s + longer * (second - start), low_j + dearer * (second - start), longer, dearer, end
 
