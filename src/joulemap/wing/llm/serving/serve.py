@@ -28,7 +28,7 @@ from joulemap.wing.llm.serving.request import draw_gaps, draw_requests
 from joulemap.wing.llm.serving.reuse import ReusingServer, assign_homes, forget_prefixes, sum_hits
 from joulemap.wing.llm.serving.station import Server, Station, find_fitting, find_reach, run
 from joulemap.wing.llm.serving.summary import sum_within, summarize, tabulate_spells
-from joulemap.wing.llm.serving.surface import KNOTS, PassCost, Passes, Surface, Table, tabulate, tabulate_steady
+from joulemap.wing.llm.serving.surface import KNOTS, Knots, PassCost, Passes, Table, choose_knots, choose_steady_knots
 from joulemap.wing.llm.serving.warm_up import Pool, add_warm_up
 
 MOST_TOKENS: Final = 10**12
@@ -83,7 +83,7 @@ def open_deployment(
     limits = attrs.evolve(limits, mixes=limits.mixes and not only_prompts)
     if tiers or load.turns > 1 or (load.trace is not None and load.trace.prefixes is not None):
         limits = attrs.evolve(limits, tiers=tiers, token_bytes=_measure_token(deployment, load))
-    table = _tabulate(guess(deployment, draft), load, limits, seed)
+    table = list_knots(load, limits, seed).tabulate(guess(deployment, draft))
     # a prompt waits for prompts on the other data-parallel ranks
     waited = deployment.stack.value("rank_wait") * (deployment.data_devices > 1)
     step_s = table.find_step(min(load.in_flight or 1, limits.sequences), _mean_length(load))[0]
@@ -121,19 +121,18 @@ def _mean_length(load: Load) -> float:
     return (load.prompt_tokens + load.output_tokens) * (load.turns + 1) / 2.0
 
 
-def _tabulate(surface: Surface, load: Load, limits: Limits, seed: int) -> Table:
-    """Return a table of pass costs that covers every request of a load."""
+def list_knots(load: Load, limits: Limits, seed: int = 0) -> Knots:
+    """Return the knots of a table of pass costs that covers every request of a load."""
     sequences, step_tokens, longest = find_reach(draw_requests(_last_turn(load), seed), load, limits)
     if load.in_flight is not None and load.client == "steady" and load.trace is None:
-        return tabulate_steady(
-            surface,
+        return choose_steady_knots(
             sequences=sequences,
             contexts=(load.prompt_tokens, longest),
             prompt=load.prompt_tokens - load.cached_tokens,
             prompt_tokens=step_tokens,
             alone=not limits.mixes or load.pause_s > 0.0,
         )
-    return tabulate(surface, sequences=sequences, context_tokens=longest, prompt_tokens=step_tokens)
+    return choose_knots(sequences=sequences, context_tokens=longest, prompt_tokens=step_tokens)
 
 
 def _last_turn(load: Load) -> Load:
@@ -286,10 +285,12 @@ def find_saturated_rates(
     most_s: float | None = None,
     draft: Draft = NO_DRAFT,
     in_flight: float | None = None,
+    later: Sequence[Passes] = (),
 ) -> SaturatedRates:
     """Return the saturated prefill and decode rates of a server whose output tokens take at most `most_s` seconds.
 
     It has at most `in_flight` requests at once; then all chips with room for them run the same passes.
+    Passes that are needed `later` are evaluated in the same call, which takes half the time of two.
     Step times are interpolated linearly between a few numbers of sequences.
     """
     stack, gain = deployment.stack, draft.accepted_tokens
@@ -302,9 +303,9 @@ def find_saturated_rates(
     counts = np.unique([*np.geomspace(1.0, room, max(2, math.ceil(math.log(room, KNOTS)) + 1)), 1.0])
     steps = max(1.0, (output_tokens - 1.0) / gain)
     answering = Passes.of(counts, context=prompt_tokens + 0.5 * steps * gain)
-    cost = guess(deployment, draft).price(Passes.joined((one, several, answering)))
-    ends = np.cumsum([len(one_times), len(several_times)])
-    (one_s, several_s, step_s), (_, several_j, step_j) = np.split(cost.seconds, ends), np.split(cost.joules, ends)
+    cost = guess(deployment, draft).price(Passes.joined((one, several, answering, *later)))
+    ends = np.cumsum([len(one_times), len(several_times), len(counts)])
+    (one_s, several_s, step_s, _), (_, several_j, step_j, _) = np.split(cost.seconds, ends), np.split(cost.joules, ends)
     most = room if most_s is None else _find_most(counts, step_s, most_s * gain)
     kept = np.union1d(counts[counts <= most], [most]) if most >= 1.0 else np.zeros(0)
     each_s, each_j = (np.interp(kept, counts, column) for column in (step_s, step_j))
