@@ -116,20 +116,15 @@ def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tup
 
 def serve_one(case: Case, load: Load) -> tuple[Served, Load]:
     """Return the simulated load on one server, and the load without cached tokens that its memory does not hold."""
-    draft, own = case.question.draft(case.server), _hold(case, load)
+    draft, own = case.question.draft(case.server), load
+    if load.cached_tokens:
+        own = hold_prefixes(load, find_limits(case.server, load, draft).cache_tokens)
     return serve(case.server, own, draft, tiers=case.question.serving.read_tiers()), own
 
 
 def list_simulated(case: Case, load: Load) -> Passes:
-    """Return the passes on which the simulation of a load on one server depends."""
-    own = _hold(case, load)
-    return list_knots(own, find_limits(case.server, own, case.question.draft(case.server))).passes
-
-
-def _hold(case: Case, load: Load) -> Load:
-    if not load.cached_tokens:
-        return load
-    return hold_prefixes(load, find_limits(case.server, load, case.question.draft(case.server)).cache_tokens)
+    """Return the passes that a simulation of a load on one server needs, if its cached tokens fit."""
+    return list_knots(load, find_limits(case.server, load, case.question.draft(case.server))).passes
 
 
 def forget_cache(load: Load) -> Load:

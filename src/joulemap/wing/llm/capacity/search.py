@@ -136,8 +136,7 @@ class Server:
     def bound_per_s(self, servers: int, *, is_slowest: bool = False) -> float:
         """Return an upper bound of the requests per second of all requests in flight, without those that wait.
 
-        If `is_slowest`, the result is a rate instead of a bound: servers answer as many at once as their targets and
-        memory allow.
+        If `is_slowest`, it is the rate of servers that answer as many at once as their targets and memory allow.
         """
         rates, serving = self.rates, self.case.question.serving
         if rates is None:

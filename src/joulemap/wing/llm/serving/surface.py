@@ -264,12 +264,12 @@ class Knots:
         ends = np.cumsum([len(counts) * len(contexts), len(some) * len(sizes), len(few)])
         answering, with_prompt, alone, attending = np.split(both, ends)
         base = np.concatenate([np.zeros((len(some) - len(few), 2)), alone])
-        with_prompt = with_prompt.reshape(len(some), len(sizes), 2) - base[:, None]
+        mixed = with_prompt.reshape(len(some), len(sizes), 2) - base[:, None]
         attending = attending.reshape(len(parts), len(behind), 2)
         return Table(
             resting_w=surface.resting_w,
             decode=CostGrid(first=counts, second=contexts, values=answering.reshape(len(counts), len(contexts), 2)),
-            prompt=CostGrid(first=some, second=sizes, values=with_prompt),
+            prompt=CostGrid(first=some, second=sizes, values=mixed),
             attention=CostGrid(first=parts, second=behind, values=attending - attending[:, :1]),
         )
 
