@@ -86,7 +86,7 @@ class Server:
     """Load of all servers together: a rate, or a number of requests in flight."""
     targets: Targets
     first: int = 0
-    """Number of servers that is probably simulated first; 0 if it is unknown."""
+    """Number of servers that is probably tried first; 0 if unknown."""
     tried: dict[float, tuple[Served, Load]] = attrs.field(factory=dict)
     """Number of servers -> their simulated service."""
 

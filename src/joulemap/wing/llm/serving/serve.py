@@ -289,7 +289,7 @@ def find_saturated_rates(
 ) -> SaturatedRates:
     """Return the saturated prefill and decode rates of a server whose output tokens take at most `most_s` seconds.
 
-    It has at most `in_flight` requests at once; then all chips with room for them run the same passes.
+    With at most `in_flight` requests at once, all chips with room for them run the same passes.
     Passes that are needed `later` are evaluated in the same call.
     Step times are interpolated linearly between a few numbers of sequences.
     """

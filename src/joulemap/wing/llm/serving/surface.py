@@ -228,30 +228,23 @@ class Table:
 
 @frozen(kw_only=True, eq=False)
 class Knots:
-    """Knots of the two sizes of each grid of a table."""
+    """Knots of the two sizes of each grid of a table, in the order of `Table`."""
 
     answers: tuple[Floats, Floats]
-    """Sequences, and their contexts."""
     prompts: tuple[Floats, Floats]
-    """Sequences beside prompts, and prompt tokens."""
     pieces: tuple[Floats, Floats]
-    """Prompt tokens, and their contexts."""
-
-    @property
-    def _few(self) -> Floats:
-        return self.prompts[0][self.prompts[0] > 0.0]
 
     @cached_property
     def passes(self) -> Passes:
-        """Passes of all grids: answers, answers with prompts, the same answers alone, and parts of prompts."""
+        """Passes on whose costs a table depends."""
         decode, mixed, late = (_cross(*pair) for pair in (self.answers, self.prompts, self.pieces))
-        contexts = self.answers[1]
+        contexts, some = self.answers[1], self.prompts[0]
         middle = float(contexts[len(contexts) // 2])
         return Passes.joined(
             (
                 Passes.of(decode[0], context=decode[1]),
                 Passes.of(mixed[0], context=middle, chunk=mixed[1]),
-                Passes.of(self._few, context=middle),
+                Passes.of(some[some > 0.0], context=middle),
                 Passes.of(0.0, chunk=late[0], chunk_context=late[1]),
             )
         )
@@ -259,11 +252,11 @@ class Knots:
     def tabulate(self, surface: Surface) -> Table:
         """Return the table of a surface at these knots."""
         (counts, contexts), (some, sizes), (parts, behind) = self.answers, self.prompts, self.pieces
-        cost, few = surface.price(self.passes), self._few
+        cost, few = surface.price(self.passes), np.count_nonzero(some)
         both = np.stack([cost.seconds, cost.joules], axis=-1)
-        ends = np.cumsum([len(counts) * len(contexts), len(some) * len(sizes), len(few)])
+        ends = np.cumsum([len(counts) * len(contexts), len(some) * len(sizes), few])
         answering, with_prompt, alone, attending = np.split(both, ends)
-        base = np.concatenate([np.zeros((len(some) - len(few), 2)), alone])
+        base = np.concatenate([np.zeros((len(some) - few, 2)), alone])
         mixed = with_prompt.reshape(len(some), len(sizes), 2) - base[:, None]
         attending = attending.reshape(len(parts), len(behind), 2)
         return Table(
