@@ -24,12 +24,10 @@ from joulemap.wing.llm.serving.serve import (
     Work,
     find_limits,
     find_saturated_rates,
-    list_knots,
     open_deployment,
     serve,
     simulate_pools,
 )
-from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.serving.warm_up import Pool
 
 SPREAD: Final = 1.0 / 9.0
@@ -120,11 +118,6 @@ def serve_one(case: Case, load: Load) -> tuple[Served, Load]:
     if load.cached_tokens:
         own = hold_prefixes(load, find_limits(case.server, load, draft).cache_tokens)
     return serve(case.server, own, draft, tiers=case.question.serving.read_tiers()), own
-
-
-def list_simulated(case: Case, load: Load) -> Passes:
-    """Return the passes that a simulation of a load on one server needs, if its cached tokens fit."""
-    return list_knots(load, find_limits(case.server, load, case.question.draft(case.server))).passes
 
 
 def forget_cache(load: Load) -> Load:

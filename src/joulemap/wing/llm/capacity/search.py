@@ -15,9 +15,9 @@ import attrs
 
 from joulemap.system import UnsupportedError, frozen
 from joulemap.wing.llm.capacity.case import Case, Handover
-from joulemap.wing.llm.capacity.load import list_simulated, run_pools, serve_one
+from joulemap.wing.llm.capacity.load import run_pools, serve_one
 from joulemap.wing.llm.serving.load import CLIENT_S, Load, Log, Served, Spread
-from joulemap.wing.llm.serving.serve import SaturatedRates, Work, find_saturated_rates
+from joulemap.wing.llm.serving.serve import SaturatedRates, Work, find_limits, find_saturated_rates, list_knots
 from joulemap.wing.llm.setting import Serving
 
 NEAR: Final = 1.06
@@ -85,8 +85,8 @@ class Server:
     load: Load
     """Load of all servers together: a rate, or a number of requests in flight."""
     targets: Targets
-    first: int = 0
-    """Number of servers that is probably tried first; 0 if unknown."""
+    first: Load | None = None
+    """Load of one server that is probably tried first; None if unknown."""
     tried: dict[float, tuple[Served, Load]] = attrs.field(factory=dict)
     """Number of servers -> their simulated service."""
 
@@ -101,16 +101,17 @@ class Server:
         """Saturated rates of prefill alone and of decode alone; None if its passes cannot be evaluated."""
         serving, most_s = self.case.question.serving, self.targets.between_s
         slack = 1.0 if self.load.in_flight is None else LEAST
+        server, draft, first = self.case.server, self.case.question.draft(self.case.server), self.first
         try:
             rates = find_saturated_rates(
-                self.case.server,
+                server,
                 float(serving.mean_prompt),
                 float(serving.output),
                 cached_tokens=serving.mean_prompt - serving.prompt if serving.turns > 1 else serving.cached_tokens,
                 most_s=None if most_s is None else most_s / slack,
-                draft=self.case.question.draft(self.case.server),
+                draft=draft,
                 in_flight=self.load.in_flight,
-                later=[list_simulated(self.case, self._share(self.first))] if self.first else (),
+                later=[list_knots(first, find_limits(server, first, draft)).passes] if first else (),
             )
         except UnsupportedError:
             return None
@@ -151,16 +152,15 @@ class Server:
     def serve(self, servers: float) -> tuple[Served, Load]:
         """Return the service of one of several servers that share the load evenly, and its load, simulated once."""
         if servers not in self.tried:
-            served, own = serve_one(self.case, self._share(servers))
+            in_flight, rate = self.load.in_flight, self.load.rate_per_s
+            share = attrs.evolve(
+                self.load,
+                in_flight=in_flight and math.ceil(in_flight / servers),
+                rate_per_s=rate and rate / servers,
+            )
+            served, own = serve_one(self.case, share)
             self.tried[servers] = attrs.evolve(served, log=Log.of(0)), own
         return self.tried[servers]
-
-    def _share(self, servers: float) -> Load:
-        """Return the load of one of several servers."""
-        in_flight, rate = self.load.in_flight, self.load.rate_per_s
-        return attrs.evolve(
-            self.load, in_flight=in_flight and math.ceil(in_flight / servers), rate_per_s=rate and rate / servers
-        )
 
     def miss(self, servers: float, slower: float = 1.0) -> float:
         """Return the highest ratio of a time to its target if servers share the load.

@@ -140,7 +140,8 @@ def _list_divisions(held: Sequence[Case], target: LatencyTarget) -> tuple[Server
         one = Server.of(case, open_load(case, target.users), target.means)
         fewest = 1 if one.load.pause_s else math.ceil(target.users / case.most)
         if fewest * case.world <= MOST_DEVICES:
-            kept.append(one if kept else attrs.evolve(one, first=fewest))
+            first = open_load(case, math.ceil(target.users / fewest))
+            kept.append(one if kept else attrs.evolve(one, first=first))
     return tuple(kept)
 
 
@@ -180,7 +181,6 @@ def _find_least(
         if least == 1 and counts and not most:
             dear = world  # passes of a request shorten at most in proportion to the devices
         is_slower = best is not None and least * world == best.device_count and one.bound_per_s(least) <= best.per_s
-        # device time per request grows with the number of servers
         if least > most or is_slower or (most_s < math.inf and _form(one, target, least).device_s > most_s):
             continue
 

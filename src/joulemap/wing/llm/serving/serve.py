@@ -290,7 +290,7 @@ def find_saturated_rates(
     """Return the saturated prefill and decode rates of a server whose output tokens take at most `most_s` seconds.
 
     With at most `in_flight` requests at once, all chips with room for them run the same passes.
-    Passes that are needed `later` are evaluated in the same call.
+    Passes needed `later` are evaluated too.
     Step times are interpolated linearly between a few numbers of sequences.
     """
     stack, gain = deployment.stack, draft.accepted_tokens

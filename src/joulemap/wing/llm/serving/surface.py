@@ -228,7 +228,7 @@ class Table:
 
 @frozen(kw_only=True, eq=False)
 class Knots:
-    """Knots of the two sizes of each grid of a table, in the order of `Table`."""
+    """Knots of the two sizes of each grid of a `Table`."""
 
     answers: tuple[Floats, Floats]
     prompts: tuple[Floats, Floats]
