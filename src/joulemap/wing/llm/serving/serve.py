@@ -315,9 +315,8 @@ def find_saturated_rates(
         answers = Throughput(
             per_s=float(kept[best] / (steps * each_s[best])), joules=float(steps * (each_j / kept).min())
         )
-    beside_s = np.maximum(0.0, several_s - step_s[0]) @ several_times / many
     return SaturatedRates(
-        beside_s=float(beside_s),
+        beside_s=float(np.maximum(0.0, several_s - step_s[0]) @ several_times) / many,
         alone_s=float(one_s @ one_times) + stack.value("request"),
         prompts=Throughput(
             per_s=many / float(several_s @ several_times), joules=float(several_j @ several_times) / many

@@ -210,7 +210,7 @@ class Server:
             station.take_arrivals(self.now)
         if self.answering:
             self.make_room()
-        pieces = self.fill() if self.prompts or station.waiting else []
+        pieces = self.fill()
         if pieces:
             self.work_prompts(pieces)
         elif self.answering:
