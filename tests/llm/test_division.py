@@ -37,6 +37,7 @@ def server(world: int, prompts: float, answers: float, joules: float = 1.0, expe
         alone_s=0.1,
         prompts=Throughput(per_s=prompts, joules=joules),
         answers=Throughput(per_s=answers, joules=joules),
+        beside_s=0.0,
         most=1.0,
         counts=np.ones(1),
         between_s=np.ones(1),
@@ -151,11 +152,14 @@ def test_what_a_server_can_do_follows_from_its_passes() -> None:
         rates = find_saturated_rates(cast("Any", deployment), 1000.0, 101.0)
         tight = find_saturated_rates(cast("Any", deployment), 1000.0, 101.0, most_s=0.012)
         late = find_saturated_rates(cast("Any", deployment), 1000.0, 101.0, most_s=0.001)
+        few = find_saturated_rates(cast("Any", deployment), 1000.0, 101.0, in_flight=8)
     assert rates.prompts is not None
     assert rates.answers is not None
     assert tight.answers is not None
     assert_close(rates.alone_s, 0.130, rel=0.01)
+    assert_close(rates.beside_s, 0.110 - 0.0101, rel=0.01)
     assert_close(rates.prompts.per_s, 1.0 / 0.110, rel=0.01)
     assert_close(rates.answers.per_s, 64.0 / (100 * 0.0164), rel=1e-6)
     assert_close(tight.answers.per_s, 20.0 / (100 * 0.012), rel=1e-6)
     assert late.answers is None
+    assert few.most == few.counts[-1] == 8

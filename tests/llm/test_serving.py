@@ -27,7 +27,7 @@ from joulemap.wing.llm.serving.load import Limits, Load
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.predict import choose_precisions, find_deployment, predict
 from joulemap.wing.llm.serving.serve import open_deployment, simulate
-from joulemap.wing.llm.serving.surface import Cost, Passes, count_accepted, tabulate, tabulate_steady
+from joulemap.wing.llm.serving.surface import Cost, Passes, choose_knots, choose_steady_knots, count_accepted
 from joulemap.wing.llm.stack import describe_engine, find_engine, find_stack, stack_names
 from pass_surface import StraightPass
 
@@ -256,10 +256,10 @@ def test_requests_in_flight_need_few_of_the_passes_of_any_load(sequences: int, p
     surface = StraightPass(sequence_s=1e-4, cached_s=1e-8)
     few, many = Counted(surface=surface), Counted(surface=surface)
     longest = prompt + 256
-    thin = tabulate_steady(
-        few, sequences=sequences, contexts=(prompt, longest), prompt=prompt, prompt_tokens=2048, alone=alone
-    )
-    table = tabulate(many, sequences=sequences, context_tokens=longest, prompt_tokens=2048)
+    thin = choose_steady_knots(
+        sequences=sequences, contexts=(prompt, longest), prompt=prompt, prompt_tokens=2048, alone=alone
+    ).tabulate(few)
+    table = choose_knots(sequences=sequences, context_tokens=longest, prompt_tokens=2048).tabulate(many)
     assert sum(few.priced) < 0.55 * sum(many.priced)
     for prompts in (0.0, 600.0, 2048.0):
         asked = (float(sequences), prompt + 100.0, prompts, 0.0)
@@ -270,7 +270,7 @@ def test_requests_in_flight_need_few_of_the_passes_of_any_load(sequences: int, p
 
 def test_a_table_reads_what_a_surface_says() -> None:
     surface = Straight()
-    table = tabulate(surface, sequences=64, context_tokens=4096, prompt_tokens=2048)
+    table = choose_knots(sequences=64, context_tokens=4096, prompt_tokens=2048).tabulate(surface)
     seconds, joules = table.step([1.0, 33.0, 0.0, 40.0], [100.0, 3000.0, 0.0, 500.0], [0.0, 0.0, 512.0, 512.0], 0.0)
     wanted = surface.price(
         Passes.of([1.0, 33.0, 0.0, 40.0], context=[100.0, 3000.0, 0.0, 500.0], chunk=[0.0, 0.0, 512.0, 512.0])

@@ -116,8 +116,8 @@ def test_readings_of_a_context_share_one_opening_and_make_way_for_writers(own_da
         give_back(place, WRITING)
         with reading(own_database), reading(own_database):
             pass
-        with writing(own_database, patience=Patience(limit_s=0.05)) as own:  # no wait for the caller's own context
-            own.execute("CREATE TEMP TABLE made AS SELECT 1")
+        with keeping_open(), writing(own_database, patience=Patience(limit_s=0.05)) as own:
+            own.execute("CREATE TEMP TABLE made AS SELECT 1")  # no wait for the caller's own contexts
         with reading(own_database):
             pass
     assert take(place, WRITING, 0.0)  # nothing is kept after the context

@@ -35,7 +35,7 @@ from joulemap.plan.workload import (
     trace,
 )
 from joulemap.store.catalogue import has_catalogue
-from joulemap.store.connection import Connection, close_kept, is_wanted, transaction
+from joulemap.store.connection import Connection, close_kept, is_wanted, keeping_open, transaction
 from joulemap.store.hardware import find_hardware
 from joulemap.store.run import find_runs, find_runs_of
 from joulemap.store.workload import count_operators, find_workloads, read_all_columns
@@ -131,13 +131,16 @@ def opening_plans(
     source: Source, plans: Sequence[Plan], *, needs_catalogue: bool = False, has_ledger: bool = True
 ) -> Iterator[tuple[Connection, list[StoredRun]]]:
     """Yield a connection and all runs of several plans at one boundary, as `opening_runs` does for one plan."""
-    if len(plans) > 1:
-        ensure_all(source, plans, is_lenient=False, has_ledger=has_ledger)
-    ids: list[int] = []
-    for plan in plans[:-1]:
-        with opening_runs(source, plan, has_ledger=has_ledger) as runs:
-            ids += runs.ids
-    with opening_runs(source, plans[-1], needs_catalogue=needs_catalogue, has_ledger=has_ledger) as runs:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(keeping_open())
+        if len(plans) > 1:
+            ensure_all(source, plans, is_lenient=False, has_ledger=has_ledger)
+        ids: list[int] = []
+        for plan in plans[:-1]:
+            with opening_runs(source, plan, has_ledger=has_ledger) as runs:
+                ids += runs.ids
+        opening = opening_runs(source, plans[-1], needs_catalogue=needs_catalogue, has_ledger=has_ledger)
+        runs = stack.enter_context(opening)
         every = ((plan, model) for plan in plans for model in plan.models)
         planned = ((model, run) for plan, model in every for run in plan.runs("", model))
         yield runs.connection, [(*one, run_id) for one, run_id in zip(planned, (*ids, *runs.ids), strict=True)]

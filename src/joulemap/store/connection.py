@@ -325,11 +325,14 @@ _KEPT: Final = ContextVar[_Kept | None]("_KEPT", default=None)
 
 @contextlib.contextmanager
 def keeping_open() -> Iterator[None]:
-    """Keep the database that is read in this context open until its end.
+    """Keep the database that is read in this context open until its end, or a context around it does.
 
     It is closed earlier for a writer, before a model is traced, and at the next reading if another thread or process
     waits for it.
     """
+    if _KEPT.get() is not None:
+        yield
+        return
     kept = _Kept()
     token = _KEPT.set(kept)
     try:

@@ -29,7 +29,7 @@ from joulemap.wing.llm.error_scale import load_served_doubt
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads, check_links
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.pass_error import PassErrors, find_errors
-from joulemap.wing.llm.serving.surface import Passes, Table, tabulate
+from joulemap.wing.llm.serving.surface import Passes, Table, choose_knots
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import FP4, find_engine
 
@@ -178,9 +178,9 @@ class StepPredictor:
             raise UnsupportedError(self._describe_shortage(0.0), code=MEMORY)
         contexts = np.unique(np.round(np.linspace(0.0, max(context_tokens, prompt_tokens), KNOTS)))
         return StepTable(
-            table=tabulate(
-                self._deployment, sequences=sequences, context_tokens=context_tokens, prompt_tokens=prompt_tokens
-            ),
+            table=choose_knots(
+                sequences=sequences, context_tokens=context_tokens, prompt_tokens=prompt_tokens
+            ).tabulate(self._deployment),
             free_bytes=self._room.free,
             contexts=contexts,
             cache_bytes=np.array([self._room.cache(one) for one in contexts.tolist()]),

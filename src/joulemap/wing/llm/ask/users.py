@@ -229,7 +229,7 @@ def _pay(
     batch = min(-(-one.target.users // one.servers) for one, *_ in best.values())
     chosen = []
     for one, _, plan in best.values():
-        case = next((division for division in one.case.list_divisions() if division.devices == most), one.case)
+        case = next((server.case for server in one.divisions if server.case.devices == most), one.case)
         chosen.append((attrs.evolve(case, batch=batch), case.question, plan))
     costs: dict[Case, BatchCost] = {}
     for case, own, _ in chosen:

@@ -17,7 +17,7 @@ from joulemap.system import UnsupportedError, frozen
 from joulemap.wing.llm.capacity.case import Case, Handover
 from joulemap.wing.llm.capacity.load import run_pools, serve_one
 from joulemap.wing.llm.serving.load import CLIENT_S, Load, Log, Served, Spread
-from joulemap.wing.llm.serving.serve import SaturatedRates, Work, find_saturated_rates
+from joulemap.wing.llm.serving.serve import SaturatedRates, Work, find_limits, find_saturated_rates, list_knots
 from joulemap.wing.llm.setting import Serving
 
 NEAR: Final = 1.06
@@ -85,6 +85,8 @@ class Server:
     load: Load
     """Load of all servers together: a rate, or a number of requests in flight."""
     targets: Targets
+    first: Load | None = None
+    """Load of one server that is probably tried first; None if unknown."""
     tried: dict[float, tuple[Served, Load]] = attrs.field(factory=dict)
     """Number of servers -> their simulated service."""
 
@@ -99,14 +101,17 @@ class Server:
         """Saturated rates of prefill alone and of decode alone; None if its passes cannot be evaluated."""
         serving, most_s = self.case.question.serving, self.targets.between_s
         slack = 1.0 if self.load.in_flight is None else LEAST
+        server, draft, first = self.case.server, self.case.question.draft(self.case.server), self.first
         try:
             rates = find_saturated_rates(
-                self.case.server,
+                server,
                 float(serving.mean_prompt),
                 float(serving.output),
                 cached_tokens=serving.mean_prompt - serving.prompt if serving.turns > 1 else serving.cached_tokens,
                 most_s=None if most_s is None else most_s / slack,
-                draft=self.case.question.draft(self.case.server),
+                draft=draft,
+                in_flight=self.load.in_flight,
+                later=[list_knots(first, find_limits(server, first, draft)).passes] if first else (),
             )
         except UnsupportedError:
             return None
@@ -132,15 +137,17 @@ class Server:
     def bound_per_s(self, servers: int, *, is_slowest: bool = False) -> float:
         """Return an upper bound of the requests per second of all requests in flight, without those that wait.
 
-        If `is_slowest`, servers answer as many at once as their targets and memory allow.
+        If `is_slowest`, it is the rate of servers that answer as many at once as their targets and memory allow.
         """
         rates, serving = self.rates, self.case.question.serving
         if rates is None:
             return 0.0
         assert self.load.in_flight is not None
         each = rates.most if is_slowest else 1 if self.load.pause_s else math.ceil(self.load.in_flight / servers)
-        between_s = LEAST * rates.find_between(min(each, self.load.in_flight))
-        return self.load.in_flight / (LEAST * rates.alone_s + (serving.output - 1) * between_s + find_wait_s(serving))
+        request_s = rates.alone_s + (serving.output - 1) * rates.find_between(min(each, self.load.in_flight))
+        if not is_slowest:  # each request meets the prompts of all others
+            request_s = LEAST * (request_s + (each - 1) * rates.beside_s)
+        return self.load.in_flight / (request_s + find_wait_s(serving))
 
     def serve(self, servers: float) -> tuple[Served, Load]:
         """Return the service of one of several servers that share the load evenly, and its load, simulated once."""

@@ -135,10 +135,14 @@ def find_deployment(case: Case, target: LatencyTarget) -> SharedServers | str:
 
 def _list_divisions(held: Sequence[Case], target: LatencyTarget) -> tuple[Server, ...]:
     """Return the servers that hold the users on few enough devices, those of the fewest devices first."""
-    servers = (Server.of(one, open_load(one, target.users), target.means) for one in held)
-    fewest = ((one, 1 if one.load.pause_s else math.ceil(target.users / one.case.most)) for one in servers)
-    kept = [one for one, count in fewest if count * one.case.world <= MOST_DEVICES]
-    return tuple(sorted(kept, key=lambda one: (one.case.world, one.case.experts)))
+    kept = list[Server]()
+    for case in sorted(held, key=lambda one: (one.world, one.experts)):
+        one = Server.of(case, open_load(case, target.users), target.means)
+        fewest = 1 if one.load.pause_s else math.ceil(target.users / case.most)
+        if fewest * case.world <= MOST_DEVICES:
+            first = open_load(case, math.ceil(target.users / fewest))
+            kept.append(one if kept else attrs.evolve(one, first=first))
+    return tuple(kept)
 
 
 def _count_most(server: Server) -> int:
@@ -165,16 +169,19 @@ def _find_least(
     Of equally many devices, it serves the most requests per second. Devices spend at most `most_s` per request.
     """
     best: SharedServers | None = None
+    dear = math.inf
     for one in divisions:
         world, fewest = one.case.world, above // one.case.world + 1
         most = _count_most(one) if best is None else min(_count_most(one), best.device_count // world)
-        if fewest > most or one.work_s == math.inf:
+        if fewest > most or world > dear or one.work_s == math.inf:
             continue
         least = max(one.least, fewest)
         counts = range(least, most + 1)
         most = max((count for count in counts if count * world <= most_s * one.bound_per_s(count)), default=0)
+        if least == 1 and counts and not most:
+            dear = world  # passes of a request shorten at most in proportion to the devices
         is_slower = best is not None and least * world == best.device_count and one.bound_per_s(least) <= best.per_s
-        if least > most or is_slower:
+        if least > most or is_slower or (most_s < math.inf and _form(one, target, least).device_s > most_s):
             continue
 
         def is_enough(count: float, server: Server = one) -> bool:

@@ -28,7 +28,7 @@ from joulemap.wing.llm.serving.request import draw_gaps, draw_requests
 from joulemap.wing.llm.serving.reuse import ReusingServer, assign_homes, forget_prefixes, sum_hits
 from joulemap.wing.llm.serving.station import Server, Station, find_fitting, find_reach, run
 from joulemap.wing.llm.serving.summary import sum_within, summarize, tabulate_spells
-from joulemap.wing.llm.serving.surface import KNOTS, PassCost, Passes, Surface, Table, tabulate, tabulate_steady
+from joulemap.wing.llm.serving.surface import KNOTS, Knots, PassCost, Passes, Table, choose_knots, choose_steady_knots
 from joulemap.wing.llm.serving.warm_up import Pool, add_warm_up
 
 MOST_TOKENS: Final = 10**12
@@ -83,7 +83,7 @@ def open_deployment(
     limits = attrs.evolve(limits, mixes=limits.mixes and not only_prompts)
     if tiers or load.turns > 1 or (load.trace is not None and load.trace.prefixes is not None):
         limits = attrs.evolve(limits, tiers=tiers, token_bytes=_measure_token(deployment, load))
-    table = _tabulate(guess(deployment, draft), load, limits, seed)
+    table = list_knots(load, limits, seed).tabulate(guess(deployment, draft))
     # a prompt waits for prompts on the other data-parallel ranks
     waited = deployment.stack.value("rank_wait") * (deployment.data_devices > 1)
     step_s = table.find_step(min(load.in_flight or 1, limits.sequences), _mean_length(load))[0]
@@ -121,19 +121,18 @@ def _mean_length(load: Load) -> float:
     return (load.prompt_tokens + load.output_tokens) * (load.turns + 1) / 2.0
 
 
-def _tabulate(surface: Surface, load: Load, limits: Limits, seed: int) -> Table:
-    """Return a table of pass costs that covers every request of a load."""
+def list_knots(load: Load, limits: Limits, seed: int = 0) -> Knots:
+    """Return the knots of a table of pass costs that covers every request of a load."""
     sequences, step_tokens, longest = find_reach(draw_requests(_last_turn(load), seed), load, limits)
     if load.in_flight is not None and load.client == "steady" and load.trace is None:
-        return tabulate_steady(
-            surface,
+        return choose_steady_knots(
             sequences=sequences,
             contexts=(load.prompt_tokens, longest),
             prompt=load.prompt_tokens - load.cached_tokens,
             prompt_tokens=step_tokens,
             alone=not limits.mixes or load.pause_s > 0.0,
         )
-    return tabulate(surface, sequences=sequences, context_tokens=longest, prompt_tokens=step_tokens)
+    return choose_knots(sequences=sequences, context_tokens=longest, prompt_tokens=step_tokens)
 
 
 def _last_turn(load: Load) -> Load:
@@ -264,6 +263,8 @@ class SaturatedRates:
     """Prefill throughput; None if even a single prompt misses the time limit."""
     answers: Throughput | None
     """Decode throughput; None if even a single sequence misses the time limit."""
+    beside_s: float
+    """Least time that a prompt adds to decode passes: its own passes share at most those of one sequence."""
     most: float
     """Maximum sequences in decode, by memory and the time limit; 0 if even one misses it."""
     counts: NDArray[np.float64]
@@ -283,24 +284,28 @@ def find_saturated_rates(
     cached_tokens: float = 0.0,
     most_s: float | None = None,
     draft: Draft = NO_DRAFT,
+    in_flight: float | None = None,
+    later: Sequence[Passes] = (),
 ) -> SaturatedRates:
     """Return the saturated prefill and decode rates of a server whose output tokens take at most `most_s` seconds.
 
+    With at most `in_flight` requests at once, all chips with room for them run the same passes.
+    Passes needed `later` are evaluated too.
     Step times are interpolated linearly between a few numbers of sequences.
     """
     stack, gain = deployment.stack, draft.accepted_tokens
     held = Room(deployment=deployment, draft=draft.deployment)
     limit = deployment.sequence_limit
-    room = max(1.0, min(held.sequences(prompt_tokens, output_tokens), limit))
+    room = max(1.0, min(held.sequences(prompt_tokens, output_tokens), limit, in_flight or math.inf))
     one, one_times = prefill(1.0, prompt_tokens, cached_tokens, deployment.step_tokens)
     many = max(1.0, deployment.step_tokens // (prompt_tokens - cached_tokens))
     several, several_times = prefill(many, prompt_tokens, cached_tokens, deployment.step_tokens)
     counts = np.unique([*np.geomspace(1.0, room, max(2, math.ceil(math.log(room, KNOTS)) + 1)), 1.0])
     steps = max(1.0, (output_tokens - 1.0) / gain)
     answering = Passes.of(counts, context=prompt_tokens + 0.5 * steps * gain)
-    cost = guess(deployment, draft).price(Passes.joined((one, several, answering)))
-    ends = np.cumsum([len(one_times), len(several_times)])
-    (one_s, several_s, step_s), (_, several_j, step_j) = np.split(cost.seconds, ends), np.split(cost.joules, ends)
+    cost = guess(deployment, draft).price(Passes.joined((one, several, answering, *later)))
+    ends = np.cumsum([len(one_times), len(several_times), len(counts)])
+    (one_s, several_s, step_s, _), (_, several_j, step_j, _) = np.split(cost.seconds, ends), np.split(cost.joules, ends)
     most = room if most_s is None else _find_most(counts, step_s, most_s * gain)
     kept = np.union1d(counts[counts <= most], [most]) if most >= 1.0 else np.zeros(0)
     each_s, each_j = (np.interp(kept, counts, column) for column in (step_s, step_j))
@@ -311,6 +316,7 @@ def find_saturated_rates(
             per_s=float(kept[best] / (steps * each_s[best])), joules=float(steps * (each_j / kept).min())
         )
     return SaturatedRates(
+        beside_s=float(np.maximum(0.0, several_s - step_s[0]) @ several_times) / many,
         alone_s=float(one_s @ one_times) + stack.value("request"),
         prompts=Throughput(
             per_s=many / float(several_s @ several_times), joules=float(several_j @ several_times) / many

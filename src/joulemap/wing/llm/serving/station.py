@@ -310,8 +310,10 @@ class Server:
     def work_prompts(self, pieces: list[tuple[int, int]]) -> None:
         """Run one prefill pass; with chunked prefill, also decode one token of each answer."""
         done, target = self.station.done, self.station.target
-        tokens = sum(piece for _, piece in pieces)
-        attended = sum(piece * (done[number] + 0.5 * piece) for number, piece in pieces)
+        tokens, attended = 0, 0.0
+        for number, piece in pieces:
+            tokens += piece
+            attended += piece * (done[number] + 0.5 * piece)
         answers = self.answering if self.limits.mixes else 0
         if tokens == len(pieces) and all(done[number] for number, _ in pieces):
             # a prompt that lacks one token only, such as one of another pool, takes part as an answer does

@@ -164,14 +164,15 @@ class CostGrid:
     def find(self, first: float, second: float) -> tuple[float, float, float, float, float]:
         """Return seconds and joules at one point, their slopes along the second size, and the end of these slopes."""
         rows, columns, values = self.lists
-        row = max(0, min(bisect_right(rows, first), len(rows) - 1) - 1)
-        column = max(0, min(bisect_right(columns, second), len(columns) - 1) - 1)
+        row = bisect_right(rows, first, 1, len(rows) - 1) - 1
+        column = bisect_right(columns, second, 1, len(columns) - 1) - 1
         along = (first - rows[row]) / (rows[row + 1] - rows[row])
         start, end = columns[column], columns[column + 1]
-        (low_s, low_j), (high_s, high_j) = (
-            (near[0] + along * (far[0] - near[0]), near[1] + along * (far[1] - near[1]))
-            for near, far in zip(values[row][column : column + 2], values[row + 1][column : column + 2], strict=True)
-        )
+        near, far = values[row], values[row + 1]
+        (low_s, low_j), (high_s, high_j) = near[column], near[column + 1]
+        (low_far_s, low_far_j), (high_far_s, high_far_j) = far[column], far[column + 1]
+        low_s, low_j = low_s + along * (low_far_s - low_s), low_j + along * (low_far_j - low_j)
+        high_s, high_j = high_s + along * (high_far_s - high_s), high_j + along * (high_far_j - high_j)
         longer, dearer = (high_s - low_s) / (end - start), (high_j - low_j) / (end - start)
         return low_s + longer * (second - start), low_j + dearer * (second - start), longer, dearer, end
 
@@ -197,11 +198,13 @@ class Table:
 
     def find_mixed(self, sequences: float, context: float, prompt: float, prompt_context: float) -> tuple[float, float]:
         """Return the cost of a pass with prompt tokens, as `PassCost` defines it."""
-        parts = [self.decode.find(sequences, context)] if sequences else []
+        seconds, joules = self.decode.find(sequences, context)[:2] if sequences else (0.0, 0.0)
         if prompt:
             least = self.prompt.lists[1][0]
-            parts += [self.prompt.find(sequences, max(prompt, least)), self.attention.find(prompt, prompt_context)]
-        return sum(part[0] for part in parts), sum(part[1] for part in parts)
+            more_s, more_j, *_ = self.prompt.find(sequences, max(prompt, least))
+            late_s, late_j, *_ = self.attention.find(prompt, prompt_context)
+            seconds, joules = seconds + more_s + late_s, joules + more_j + late_j
+        return seconds, joules
 
     def step(
         self,
@@ -223,21 +226,61 @@ class Table:
         return seconds.reshape(sizes[0].shape), joules.reshape(sizes[0].shape)
 
 
-def tabulate(surface: Surface, *, sequences: int, context_tokens: int, prompt_tokens: int) -> Table:
-    """Tabulate a surface up to a number of sequences, a context per sequence, and prompt tokens per pass."""
+@frozen(kw_only=True, eq=False)
+class Knots:
+    """Knots of the two sizes of each grid of a `Table`."""
+
+    answers: tuple[Floats, Floats]
+    prompts: tuple[Floats, Floats]
+    pieces: tuple[Floats, Floats]
+
+    @cached_property
+    def passes(self) -> Passes:
+        """Passes on whose costs a table depends."""
+        decode, mixed, late = (_cross(*pair) for pair in (self.answers, self.prompts, self.pieces))
+        contexts, some = self.answers[1], self.prompts[0]
+        middle = float(contexts[len(contexts) // 2])
+        return Passes.joined(
+            (
+                Passes.of(decode[0], context=decode[1]),
+                Passes.of(mixed[0], context=middle, chunk=mixed[1]),
+                Passes.of(some[some > 0.0], context=middle),
+                Passes.of(0.0, chunk=late[0], chunk_context=late[1]),
+            )
+        )
+
+    def tabulate(self, surface: Surface) -> Table:
+        """Return the table of a surface at these knots."""
+        (counts, contexts), (some, sizes), (parts, behind) = self.answers, self.prompts, self.pieces
+        cost, few = surface.price(self.passes), np.count_nonzero(some)
+        both = np.stack([cost.seconds, cost.joules], axis=-1)
+        ends = np.cumsum([len(counts) * len(contexts), len(some) * len(sizes), few])
+        answering, with_prompt, alone, attending = np.split(both, ends)
+        base = np.concatenate([np.zeros((len(some) - few, 2)), alone])
+        mixed = with_prompt.reshape(len(some), len(sizes), 2) - base[:, None]
+        attending = attending.reshape(len(parts), len(behind), 2)
+        return Table(
+            resting_w=surface.resting_w,
+            decode=CostGrid(first=counts, second=contexts, values=answering.reshape(len(counts), len(contexts), 2)),
+            prompt=CostGrid(first=some, second=sizes, values=mixed),
+            attention=CostGrid(first=parts, second=behind, values=attending - attending[:, :1]),
+        )
+
+
+def choose_knots(*, sequences: int, context_tokens: int, prompt_tokens: int) -> Knots:
+    """Return the knots of a table up to a number of sequences, a context per sequence, and prompt tokens per pass."""
     contexts = np.concatenate([[0.0], _knots(512.0, context_tokens, 8.0)])
-    return _price_knots(
-        surface,
-        (_knots(1.0, sequences, 2.0), contexts),
-        (np.append(0.0, _knots(1.0, sequences)), _knots(16.0, prompt_tokens, 2.0)),
-        (_knots(16.0, prompt_tokens), contexts),
+    return Knots(
+        answers=(_knots(1.0, sequences, 2.0), contexts),
+        prompts=(np.append(0.0, _knots(1.0, sequences)), _knots(16.0, prompt_tokens, 2.0)),
+        pieces=(_knots(16.0, prompt_tokens), contexts),
     )
 
 
-def tabulate_steady(
-    surface: Surface, *, sequences: int, contexts: tuple[int, int], prompt: int, prompt_tokens: int, alone: bool
-) -> Table:
-    """Tabulate a surface for requests in flight, in a quarter of the passes that any load of their size would need.
+def choose_steady_knots(
+    *, sequences: int, contexts: tuple[int, int], prompt: int, prompt_tokens: int, alone: bool
+) -> Knots:
+    """Return the knots for requests in flight: a quarter of the passes that any load of their size would need.
 
     Nearly all passes have between a quarter of the `sequences` and all of them, at contexts between two numbers of
     tokens, and prompt tokens that are a small multiple of a `prompt`, or those of a whole pass. Prompts of many
@@ -249,46 +292,10 @@ def tabulate_steady(
     least = 16.0 if 4 * prompt > prompt_tokens or prompt <= 256 else 256.0  # long prompts are cut if few fit a pass
     sizes = {least, *(one for one in (256.0, prompt, 4.0 * prompt) if least < one < prompt_tokens / 1.5)}
     prompts = np.array(sorted({*sizes, max(32.0, float(prompt_tokens))}))
-    return _price_knots(
-        surface,
-        (counts, np.array([contexts[0], max(contexts[1], contexts[0] + 1)], dtype=np.float64)),
-        (beside, prompts),
-        (np.array([16.0, prompts[-1]]), np.array([0.0, contexts[1]])),
-    )
-
-
-Knots = tuple[Floats, Floats]
-"""Knots of the two sizes of a grid."""
-
-
-def _price_knots(surface: Surface, answers: Knots, prompts: Knots, pieces: Knots) -> Table:
-    """Return the table at the knots (sequences, contexts), (sequences with prompts, prompt tokens) and (prompt tokens,
-    their contexts).
-    """
-    (counts, contexts), (some, sizes), (parts, behind) = answers, prompts, pieces
-    few = some[some > 0.0]
-    decode, mixed, late = _cross(counts, contexts), _cross(some, sizes), _cross(parts, behind)
-    middle = float(contexts[len(contexts) // 2])
-    cost = surface.price(
-        Passes.joined(
-            (
-                Passes.of(decode[0], context=decode[1]),
-                Passes.of(mixed[0], context=middle, chunk=mixed[1]),
-                Passes.of(few, context=middle),
-                Passes.of(0.0, chunk=late[0], chunk_context=late[1]),
-            )
-        )
-    )
-    both = np.stack([cost.seconds, cost.joules], axis=-1)
-    ends = np.cumsum([decode.shape[1], mixed.shape[1], len(few)])
-    answering, with_prompt, alone, attending = np.split(both, ends)
-    base = np.concatenate([np.zeros((len(some) - len(few), 2)), alone])
-    attending = attending.reshape(len(parts), len(behind), 2)
-    return Table(
-        resting_w=surface.resting_w,
-        decode=CostGrid(first=counts, second=contexts, values=answering.reshape(len(counts), len(contexts), 2)),
-        prompt=CostGrid(first=some, second=sizes, values=with_prompt.reshape(len(some), len(sizes), 2) - base[:, None]),
-        attention=CostGrid(first=parts, second=behind, values=attending - attending[:, :1]),
+    return Knots(
+        answers=(counts, np.array([contexts[0], max(contexts[1], contexts[0] + 1)], dtype=np.float64)),
+        prompts=(beside, prompts),
+        pieces=(np.array([16.0, prompts[-1]]), np.array([0.0, contexts[1]])),
     )
 
 
