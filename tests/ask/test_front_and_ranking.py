@@ -858,8 +858,8 @@ def test_named_chips_of_unlike_deployments_are_compared_at_the_same_batches() ->
 @pytest.mark.parametrize("pay", ["rented", "bought", "both"])
 def test_every_question_on_money_names_the_same_cheapest(workspace: Workspace, pay: Pay) -> None:
     """Without a stated runtime, batch or boundary, the questions agree on configuration and cost."""
-    chips, usage = ["l4", "xeon_8490h", "raspberry_pi_5"], Site(pay=pay)
-    given: dict[str, Any] = {"hardware": chips, "precision": "int8", "usage": usage}
+    chips, site = ["l4", "xeon_8490h", "raspberry_pi_5"], Site(pay=pay)
+    given: dict[str, Any] = {"hardware": chips, "precision": "int8", "site": site}
     cheapest = workspace.cost("mobilenet_v2", **given).best
     recommended = workspace.recommend("mobilenet_v2", objective="cost", **given)
     front = workspace.pareto("mobilenet_v2", x="latency", y="cost", **given).select("front")
