@@ -249,7 +249,9 @@ def explore(
         raise UnsupportedError(describe_missed(done), code=code, designs=len(done))
     best = [find_best(question, done, one) for one in wanted]
     sensible = find_sensible(done)
-    picked = [] if sensible is None else [judge_design(question, done, wanted[0], sensible)]
+    judged = [] if sensible is None else [judge_design(question, done, one, sensible) for one in wanted]
+    gained = (one for one in judged if one.own_ratio is not None and one.own_ratio > TIE_RATIO)
+    picked = [next(gained, judged[0])] if judged else []
     front, band = (done.order(mask, wanted[0]).tolist() for mask in (done.front, done.band & ~done.front))
     refused = [RefusedDesigns(reason=reason, design_count=number) for reason, number in done.count_refusals()]
     return ExploreAnswer(
