@@ -213,8 +213,8 @@ RANKED: Final = ("--objective", "--metric", "--x")
 
 
 def try_edges(doors: Doors, rng: random.Random) -> None:
-    """Ask commands with options at their least values, also to rank by what is then 0; and a command with its hidden
-    options, and with its details.
+    """Ask commands with options and site values at their least, also to rank by what is then 0; and a command with its
+    hidden options, and with its details.
     """
     least = {one: {*list_options(one)} & {*EDGES} for one in FORMS}
     ranked = {one: metric for one in FORMS for metric in _list_metrics(one) if metric.endswith("carbon")}
