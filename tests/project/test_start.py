@@ -1,4 +1,4 @@
-"""What a command makes before it answers: modules imported, records finished, patterns compiled.
+"""What a command makes before it answers: modules imported, records finished, patterns compiled; habits are read first.
 
 Times differ from machine to machine; these counts do not, and time follows them. Whoever needs more raises the number
 here, and pays for it elsewhere.
