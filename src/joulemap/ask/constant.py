@@ -13,7 +13,7 @@ import attrs
 
 from joulemap.ask.answer import RunAnswer
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Swing
-from joulemap.ask.price import find_prices, refuse_unpriced
+from joulemap.ask.price import UNPRICED, find_prices, refuse_unpriced
 from joulemap.ask.rule import find_caveats, name_weighed
 from joulemap.ask.scope import Scope
 from joulemap.domain.computed import described, make_table
@@ -197,11 +197,12 @@ def opening_variations(
 
     The site of the plan's settings applies if the metric is a cost. Raises like `opening_runs`.
     """
-    billed = plan.settings.site if metric in BILLED else None
-    with opening_runs(source, plan, needs_catalogue=billed is not None) as runs:
-        compared = find_prices(runs.connection, runs.ids, plan.settings, is_billed=billed is not None)
+    is_billed = metric in BILLED
+    with opening_runs(source, plan, needs_catalogue=is_billed) as runs:
+        compared = find_prices(runs.connection, runs.ids, plan.settings) if is_billed else UNPRICED
+        site = plan.settings.site if is_billed else None
         scope = Scope.of(runs)
-        yield scope, find_variations(runs, billed, compared.of_run), compared.paid
+        yield scope, find_variations(runs, site, compared.of_run), compared.paid
         scope.read()
 
 

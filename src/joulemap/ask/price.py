@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from joulemap.ask.candidate import read_usage
 from joulemap.domain.metric import METRIC, VariedMetricName
@@ -36,16 +36,12 @@ def refuse_unpriced(name: str, metric: VariedMetricName, paid: str) -> NoReturn:
     )
 
 
-def find_prices(
-    connection: Connection,
-    run_ids: Iterable[int],
-    settings: Settings,
-    *,
-    is_billed: bool,
-) -> ComparedPrices:
-    """Return the prices that `cost` would compare for these runs; empty unless a cost is asked for."""
-    if not is_billed:
-        return ComparedPrices(of_run={}, paid="")
+UNPRICED: Final = ComparedPrices(of_run={}, paid="")
+"""Prices of a question that asks for no cost."""
+
+
+def find_prices(connection: Connection, run_ids: Iterable[int], settings: Settings) -> ComparedPrices:
+    """Return the prices that `cost` would compare for these runs."""
     (used, way), (_, named) = read_usage(settings, "both"), price_parameters(settings.site.prices)
     by_run: dict[int, dict[str, Quantity | None]] = {}
     pay, kinds = "", set()
