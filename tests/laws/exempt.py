@@ -95,6 +95,23 @@ EXEMPT: Final = (
         for law in ("depth is not faster", "depth is not cheaper", "size is not faster")
     ),
     Exempt(
+        law="better chip",
+        chip="hailo*",
+        model="*softmax*",
+        most=5.0,
+        why="the cause is not found: starts limit a large softmax on a Hailo-10H, the link does on a Hailo-8L",
+        source="physics/architecture/npu/fabric.py, start_s",
+        is_fault=True,
+    ),
+    Exempt(
+        law="no cliff",
+        model="*softmax*",
+        most=3.5,
+        why="the cause is not found: a softmax of about the size of a large last cache",
+        source="physics/architecture/gpu: last cache",
+        is_fault=True,
+    ),
+    Exempt(
         law="batch is not faster",
         chip="rk3588*",
         most=1.2,
