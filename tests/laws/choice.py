@@ -114,7 +114,7 @@ def try_metrics(doors: Doors, rng: random.Random) -> None:
             terms = {one["quantity"] for one in answer["facts"] if one["fact"] == "term"}
             if terms and not more and not choices[0].get("tied") and metric != "energy":
                 court.same("reasons", "time" in terms, True, _of(words))
-    _, text = doors.run(*words, "--level", "subgraph", "--limit", "1000", "--show=wide")
+    _, text = doors.run(*words, "--level", "subgraph", "--limit", "10000", "--show=wide")
     counted = re.match(r"Take (\S+): it has the .*? for (?:all )?(\d+) ", text)
     if counted is not None:
         lines = [re.split(r"\s{2,}", line) for line in text.splitlines()]

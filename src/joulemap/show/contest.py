@@ -28,6 +28,7 @@ from joulemap.show.win import (
     describe_parts,
     list_model_reasons,
     list_part_reasons,
+    list_wins,
 )
 
 OF_EACH: Final = Template("{metric} of each {part}")
@@ -161,10 +162,15 @@ def title_parts(answer: ContestAnswer, model: str = "") -> Title:
 
 
 def choose_parts(answer: ContestAnswer, **_: Any) -> Mapping[str, Any]:
-    """Return the title, and steps on the two best chips in all, or on the first by wins if the metric has no total."""
-    choice = next(iter(answer.facts.of(Choice)), None)
-    named = [answer.facts.runs[run_id].hardware for run_id in choice.runs[:2]] if choice is not None else []
-    named = named or list(dict.fromkeys(row.hardware for row in answer.victories))[:2]
+    """Return the title, and steps on the best chip in all and the one with most wins, or on the two best in all if they
+    are one, or on the first by wins if the metric has no total.
+    """
+    facts = answer.facts
+    choice = next(iter(facts.of(Choice)), None)
+    best, *others = [facts.runs[run_id].hardware for run_id in choice.runs[:2]] if choice is not None else [""]
+    leads = [facts.runs[one.run].hardware for one in list_wins(facts)[:1]]
+    ranked = [best, *leads, *others] if best else [row.hardware for row in answer.victories]
+    named = list(dict.fromkeys(ranked))[:2]
     hardware = [answer.scope.spell(name) for name in named]
     return {
         "title": title_parts(answer),

@@ -29,7 +29,11 @@ SHARED: Final = Template("{names} each have the lowest {noun} for {won}")
 TIE: Final = Template("{names} tie for the lowest {noun} of {won}")
 MANY: Final = Template("{count} chips each have the lowest {noun} for {won}")
 OTHER: Final = Template("{head}; {name} for {count} of them")
-BUT: Final = Template("{head}, but in all {name} {clause}")
+BUT: Final = {
+    True: Template("Take {name}: in all it {clause}; {head}"),
+    False: Template("In all {name} {clause}; {head}"),
+}
+"""True for hardware that can be bought -> first line, if another chip is the best of most parts."""
 CLOSE: Final = Template("{head}, statistically tied for {count} of them")
 
 IN_ALL: Final = Template("[{model}: ]in all, {name} {clause}")
@@ -53,30 +57,35 @@ COUNTED: Final = "counts compare the middles of 80 % ranges; only the comparison
 
 
 def describe_parts(facts: Facts) -> str:
-    """Return the first line of a contest by parts: the chip with most wins, and the next, or a chip that is better in
-    all.
+    """Return the first line of a contest by parts: the chip with most wins, and the next, or before them a chip that is
+    better in all.
     """
-    wins = _list_wins(facts)
+    wins = list_wins(facts)
     if not wins:
         return describe_alone(facts, next(iter(facts.runs)))
-    head = _describe_lead(facts, wins)
-    lines = [_add_other(facts, head, wins), head]
     if better := _find_better(facts):
-        clauses = [*(describe_choice(better, facts.runs, rival) for rival in (None, "")), "leads"]
-        lines = [BUT(head=head, name=name_first(facts.runs, better), clause=clause) for clause in clauses]
-    return finish(lines, facts.runs[wins[0].run])
+        head, run = _describe_lead(facts, wins, takes=False), facts.runs[better.run]
+        clauses = [
+            *(describe_choice(better, facts.runs, rival) for rival in (None, "")),
+            "leads, tied with another" if better.tied else "leads",
+        ]
+        but = BUT[run.is_available]
+        lines = [but(head=head, name=name_first(facts.runs, better), clause=clause) for clause in clauses]
+        return finish(lines, run)
+    head = _describe_lead(facts, wins)
+    return finish([_add_other(facts, head, wins), head], facts.runs[wins[0].run])
 
 
 def _find_better(facts: Facts) -> Choice | None:
     """Return the choice in all of an answer on one model, if the chip with most wins is not the best in all."""
-    leader = facts.runs[_list_wins(facts)[0].run].hardware
+    leader = facts.runs[list_wins(facts)[0].run].hardware
     wholes = (one for one in _list_wholes(facts) if not one.model)
     return next((one for one in wholes if facts.runs[one.run].hardware != leader), None)
 
 
 def describe_models(facts: Facts) -> str:
     """Return the first line on models: the chip that is best for most of them, or the models of the only chip."""
-    wins = _list_wins(facts)
+    wins = list_wins(facts)
     if not wins:
         changes = facts.of(Change)
         run_id = changes[0].run if changes else next(iter(facts.runs))
@@ -90,7 +99,7 @@ def describe_models(facts: Facts) -> str:
     return finish(lines, facts.runs[wins[0].run])
 
 
-def _list_wins(facts: Facts) -> list[Win]:
+def list_wins(facts: Facts) -> list[Win]:
     """Return the wins of available hardware, most first; of all hardware if none is available."""
     wins = facts.of(Win)
     return [one for one in wins if facts.runs[one.run].is_available] or wins
@@ -102,8 +111,10 @@ def _list_wholes(facts: Facts) -> list[Choice]:
     return [one for one in firsts.values() if len(one.runs) > 1]
 
 
-def _describe_lead(facts: Facts, wins: Sequence[Win]) -> str:
-    """Return the clause on the chips with most wins, or with most ties if no chip wins alone."""
+def _describe_lead(facts: Facts, wins: Sequence[Win], *, takes: bool = True) -> str:
+    """Return the clause on the chips with most wins, or with most ties if no chip wins alone; one that can be bought is
+    the one to take if `takes`.
+    """
     first = wins[0]
     alike = [one.run for one in wins if (one.count, one.tied) == (first.count, first.tied)]
     given = {"noun": _name(first), "won": show_count(first.count or first.tied, first)}
@@ -112,7 +123,7 @@ def _describe_lead(facts: Facts, wins: Sequence[Win]) -> str:
         return TIE(names=names, **given)
     if len(alike) > MOST_TIED:
         return MANY(count=len(alike), **given)
-    lead = TAKES if facts.runs[first.run].is_available else LEADS
+    lead = TAKES if takes and facts.runs[first.run].is_available else LEADS
     return lead(name=names, **given) if len(alike) == 1 else SHARED(names=names, **given)
 
 
@@ -148,7 +159,7 @@ def list_part_reasons(facts: Facts) -> list[str]:
     ]
     kinds = [
         KINDS(name=name_first(facts.runs, one), kinds=_name_kinds(one))
-        for one in _list_wins(facts)[:2]
+        for one in list_wins(facts)[:2]
         if one.kinds and len(wholes) < 2
     ]
     lines = [*wholes, *kinds[:1]] if not _find_better(facts) else kinds
@@ -171,7 +182,7 @@ def list_model_reasons(facts: Facts) -> list[str]:
 
 def _describe_beyond(facts: Facts) -> list[str]:
     """Return a line on the first named hardware that cannot be bought and would win; empty without any."""
-    shown = {one.run for one in _list_wins(facts)}
+    shown = {one.run for one in list_wins(facts)}
     beyond = [one for one in facts.of(Win) if one.run not in shown and facts.runs[one.run].is_named]
     return [
         WOULD(name=name_first(facts.runs, one), noun=_name(one), won=show_count(one.count, one)) for one in beyond[:1]
