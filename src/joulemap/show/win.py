@@ -64,7 +64,8 @@ def describe_parts(facts: Facts) -> str:
     if not wins:
         return describe_alone(facts, next(iter(facts.runs)))
     if better := _find_better(facts):
-        head, run = _describe_lead(facts, wins, takes=False), facts.runs[better.run]
+        run = facts.runs[better.run]
+        head = _describe_lead(facts, wins, "it" if run.hardware == facts.runs[wins[0].run].hardware else None)
         clauses = [
             *(describe_choice(better, facts.runs, rival) for rival in (None, "")),
             "leads, tied with another" if better.tied else "leads",
@@ -77,10 +78,12 @@ def describe_parts(facts: Facts) -> str:
 
 
 def _find_better(facts: Facts) -> Choice | None:
-    """Return the choice in all of an answer on one model, if the chip with most wins is not the best in all."""
-    leader = facts.runs[list_wins(facts)[0].run].hardware
+    """Return the choice in all of an answer on one model, if it is between other chips than those of most wins."""
+    first, *others = list_wins(facts)
+    leader, *named = (facts.runs[one.run].hardware for one in (first, *(one for one in others[:1] if one.count)))
     wholes = (one for one in _list_wholes(facts) if not one.model)
-    return next((one for one in wholes if facts.runs[one.run].hardware != leader), None)
+    pairs = ((one, [facts.runs[run].hardware for run in one.runs[:2]]) for one in wholes)
+    return next((one for one, pair in pairs if pair[0] != leader or {*named} - {*pair}), None)
 
 
 def describe_models(facts: Facts) -> str:
@@ -111,9 +114,9 @@ def _list_wholes(facts: Facts) -> list[Choice]:
     return [one for one in firsts.values() if len(one.runs) > 1]
 
 
-def _describe_lead(facts: Facts, wins: Sequence[Win], *, takes: bool = True) -> str:
+def _describe_lead(facts: Facts, wins: Sequence[Win], name: str | None = "") -> str:
     """Return the clause on the chips with most wins, or with most ties if no chip wins alone; one that can be bought is
-    the one to take if `takes`.
+    the one to take, unless another is. `name` is a word for the one chip, or None for its name.
     """
     first = wins[0]
     alike = [one.run for one in wins if (one.count, one.tied) == (first.count, first.tied)]
@@ -123,8 +126,8 @@ def _describe_lead(facts: Facts, wins: Sequence[Win], *, takes: bool = True) -> 
         return TIE(names=names, **given)
     if len(alike) > MOST_TIED:
         return MANY(count=len(alike), **given)
-    lead = TAKES if takes and facts.runs[first.run].is_available else LEADS
-    return lead(name=names, **given) if len(alike) == 1 else SHARED(names=names, **given)
+    lead = TAKES if name == "" and facts.runs[first.run].is_available else LEADS
+    return lead(name=name or names, **given) if len(alike) == 1 else SHARED(names=names, **given)
 
 
 def _add_other(facts: Facts, head: str, wins: Sequence[Win]) -> str:

@@ -395,7 +395,7 @@ class Cpu(Indifferent):
 
         last_level = _last_level(hardware)
         memory, read, written = memory_time(kernels, hardware, last_level)
-        threads = np.minimum(np.rint(hardware.unit_count.value), np.maximum(kernels.per_kernel(tiles), 1.0))
+        threads = np.minimum(np.rint(hardware.unit_count.value), kernels.of_leader(tiles))
         levels = 1.0 if FLAT in hardware.geometry else np.log2(1.0 + threads)
         launch = kernels.each_kernel(hardware.coefficient("region_cost")) * levels
         if not kernels.runtime.is_built:

@@ -4,14 +4,14 @@ Time. Each kind of kernel takes a number of clocks per MAC, which depends on the
 
     clocks  = core_ratio x conv_clocks x ratio x MACs          ratio: 1 for convolutions, `depthwise_ratio` or
                                                                `linear_ratio` for depthwise ones and other GEMMs
-            = core_ratio x (element_clocks EW + special_clocks SF)                     of kernels without MACs
+            = core_ratio x (element_clocks (EW + copied) + special_clocks SF)          of kernels without MACs
     compute = clocks / f
 
 `conv_clocks`, `depthwise_ratio` and `linear_ratio` depend on the precision and the library. The library is `engine` for
 a vendor's code generator, and `library` (runtime `fused`) for an interpreter with tuned kernels. It is `reference`
 (runtimes `eager` and `graph`) for plain C kernels. Activations and quantization after a GEMM are part of its clocks.
-`core_ratio` compares a core with a Cortex-M33. Waits for flash are part of the clocks too, so memory time seldom bounds
-a kernel.
+A copied element takes as long as an elementwise operation, since both load and store it (assumed). `core_ratio`
+compares a core with a Cortex-M33. Waits for flash are part of the clocks too, so memory time seldom bounds a kernel.
 
 Energy. Power hardly depends on the network: on a core it varies by 1 to 5 % between networks. No measurement splits it
 into fetches, registers, arithmetic and memories, so all of it is one line, the energy per clock of an active core:
@@ -81,7 +81,8 @@ def count_clocks(kernels: KernelColumns, hardware: Hardware) -> Floats:
         np.where(work.of_kind("conv", "grouped_conv"), 1.0, hardware.coefficient("linear_ratio", *names)),
     )
     products = work.mac_count * ratio * (core * hardware.coefficient("conv_clocks", *names))
-    elements = work.elementwise_count * (core * hardware.coefficient("element_clocks"))
+    moved = np.where(work.of_kind("data_movement"), kernels.output_bytes / kernels.item_bytes, 0.0)
+    elements = (work.elementwise_count + moved) * (core * hardware.coefficient("element_clocks"))
     functions = work.special_count * (core * hardware.coefficient("special_clocks"))
     has_macs = kernels.per_operator(kernels.per_kernel(work.mac_count)) > 0.0
     clocks: Floats = np.where(has_macs, products, elements + functions)
