@@ -4,10 +4,11 @@ These times precede or follow the kernel's own and depend on the clock, so they 
 
 oneDNN convolves in layouts of channel blocks. Each call sets up its primitives again, and copies its input, weights and
 output from and to PyTorch's layout. A convolution of one sample with a small input and window is a plain GEMM instead.
-A linear layer packs its weights if it has several rows, and writes its bias to each row before it multiplies.
+A product packs its weights if it has several rows, that of a recurrent layer once, and a linear layer writes its bias
+to each row before it multiplies.
 
     plain     = batch 1, one group, input up to 20480 elements, less than 16 taps
-    copied    = R + out of a convolution, 0 if plain; w (if M > 1) + out of a linear layer
+    copied    = R + out of a convolution, 0 if plain; w (if M > 1) of a product; out of a linear layer
     copy      = (copied + out of data movement) / b x copied_element_clocks / (f U)
     set-up    = convolution_setup of a convolution, 0 if plain
 
@@ -66,7 +67,7 @@ def find_passes(kernels: KernelColumns, hardware: Hardware) -> Passes:
     data, weights, result = (
         np.where(is_copied, one, 0.0) for one in (kernels.input_bytes, kernels.weight_bytes, kernels.output_bytes)
     )
-    packed = np.where(work.of_kind("linear") & (work.gemm_m > 1.0), kernels.weight_bytes, 0.0)
+    packed = np.where(work.of_kind("linear", "matmul") & (work.gemm_m > 1.0), kernels.weight_bytes, 0.0)
     biased = np.where(work.of_kind("linear"), kernels.output_bytes, 0.0)
     moved = np.where(work.of_kind("data_movement"), kernels.output_bytes, 0.0)
     copied = data + weights + result + packed + biased
