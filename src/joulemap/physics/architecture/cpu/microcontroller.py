@@ -83,6 +83,5 @@ def count_clocks(kernels: KernelColumns, hardware: Hardware) -> Floats:
     products = work.mac_count * ratio * (core * hardware.coefficient("conv_clocks", *names))
     elements = work.elementwise_count * (core * hardware.coefficient("element_clocks"))
     functions = work.special_count * (core * hardware.coefficient("special_clocks"))
-    has_macs = kernels.per_operator(kernels.per_kernel(work.mac_count)) > 0.0
-    clocks: Floats = np.where(has_macs, products, elements + functions)
+    clocks: Floats = np.where(kernels.has_product, products, elements + functions)
     return clocks
