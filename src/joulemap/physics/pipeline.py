@@ -23,6 +23,7 @@ from joulemap.physics.column import gather, list_actions, skeleton
 from joulemap.physics.kernel import KernelColumns, form_kernels
 from joulemap.physics.kind import Kinds
 from joulemap.physics.outcome import Asked, Timed, cut_runs
+from joulemap.physics.reason import find_shortage, refuse_precision
 from joulemap.physics.record.configuration import NO_HOST, Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, RUNTIME, SEPARATE_RUNTIME
@@ -44,9 +45,6 @@ Place = tuple[Timed, int, int]
 Result = TypeVar("Result")
 Ask = TypeVar("Ask", tuple[Hardware, Configuration], tuple[int, Hardware, Configuration])
 Make = Callable[[Sequence[Asked]], Sequence[Result]]
-
-LEAST_GB: Final = 0.1
-"""Minimum capacity that a refusal states in GB; a smaller one is stated in MB."""
 
 TOGETHER: Final = 8192
 """Maximum operators over all hardware evaluated at once; more gain no speed and spill the CPU caches."""
@@ -292,24 +290,11 @@ class Evaluator:
     def _check(self, hardware: Hardware, configuration: Configuration) -> None:
         """Raise UnsupportedError for a precision that the hardware lacks, or a model that does not fit its memory."""
         if configuration.arithmetic[0] not in hardware.peaks:
-            raise UnsupportedError(
-                describe_precision(hardware, configuration.precision),
-                code="precision",
-                hardware=hardware.id,
-                precision=configuration.precision,
-                supported=tuple(hardware.peaks),
-            )
+            raise UnsupportedError.of(refuse_precision(hardware, configuration.precision))
         kernels = self.form(configuration, configuration.runtime)
         required = float(kernels.total_weight_bytes) + find_activations(kernels, hardware)
-        shortage = describe_shortage(hardware.id, required, hardware.memory_capacity.value)
-        if shortage:
-            raise UnsupportedError(
-                shortage,
-                code="memory",
-                hardware=hardware.id,
-                required_bytes=required,
-                capacity_bytes=float(hardware.memory_capacity.value),
-            )
+        if shortage := find_shortage(hardware.id, required, hardware.memory_capacity.value):
+            raise UnsupportedError.of(shortage)
 
     def form(self, configuration: Configuration, runtime: str) -> KernelColumns:
         """Return the kernels that a runtime launches at the configuration's precisions, cached."""
@@ -450,19 +435,4 @@ def decides(hardware: Hardware, work: Work, precision: str, batch: float) -> tup
         np.greater(hardware.reference.loss_j, 0.0),
         np.greater(count_streams(hardware, RUNTIME[DEPLOYED_RUNTIME]), 1.0),
         count_parts(batch, hardware)[()],
-    )
-
-
-def describe_precision(hardware: Hardware, precision: str) -> str:
-    """Return the message that a chip lacks a precision."""
-    return f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}"
-
-
-def describe_shortage(name: str, required: float, capacity: float) -> str:
-    """Return the message that the required bytes exceed a chip's memory; empty if they fit."""
-    if required <= capacity:
-        return ""
-    scale, unit = (1e9, "GB") if capacity >= LEAST_GB * 1e9 else (1e6, "MB")
-    return (
-        f"{name} has {capacity / scale:.3g} {unit} of memory; this configuration needs {required / scale:,.1f} {unit}"
     )
