@@ -170,8 +170,8 @@ def _is_measured(_instance: object, attribute: attrs.Attribute[Any], value: obje
 
 
 def _check_units(_kind: type, fields: list[attrs.Attribute[Any]]) -> list[attrs.Attribute[Any]]:
-    """Return the fields of a record, where each number of `UNITS` is checked."""
-    return [one.evolve(validator=_is_measured) if one.name in UNITS else one for one in fields]
+    """Return the fields of a record, where the unit of each quantity is checked."""
+    return [one.evolve(validator=_is_measured) if "Quantity" in str(one.type).split() else one for one in fields]
 
 
 def _is_text(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
