@@ -24,14 +24,6 @@ SHIPPED: Final = "shipped:"
 Part = TypeVar("Part", bound=attrs.AttrsInstance)
 
 
-def find_workload(connection: Connection, workload_key: str) -> int | None:
-    """Return the id of the workload with this key; None if it is not stored."""
-    rows = execute(
-        connection, "SELECT workload_id FROM internal.workload WHERE workload_key = ?", [workload_key]
-    ).fetchall()
-    return int(rows[0][0]) if rows else None
-
-
 def find_workloads(connection: Connection, workload_keys: Iterable[str]) -> dict[str, int]:
     """Return workload_key -> workload_id of the stored workloads with these keys."""
     rows = execute(
