@@ -23,7 +23,6 @@ from joulemap.physics.column import gather, list_actions, skeleton
 from joulemap.physics.kernel import KernelColumns, form_kernels
 from joulemap.physics.kind import Kinds
 from joulemap.physics.outcome import Asked, Timed, cut_runs
-from joulemap.physics.reason import find_shortage, refuse_precision
 from joulemap.physics.record.configuration import NO_HOST, Configuration
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.runtime import DEPLOYED_RUNTIME, RUNTIME, SEPARATE_RUNTIME
@@ -32,7 +31,7 @@ from joulemap.physics.stream import count_streams
 from joulemap.physics.sum import Patterns, add_up_runs
 from joulemap.physics.timing import count_parts, find_activations, find_parts
 from joulemap.physics.workload import Booleans, Integers, Work, WorkloadColumns
-from joulemap.system.errors import UnsupportedError
+from joulemap.system.errors import Reason, UnsupportedError
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
@@ -45,6 +44,9 @@ Place = tuple[Timed, int, int]
 Result = TypeVar("Result")
 Ask = TypeVar("Ask", tuple[Hardware, Configuration], tuple[int, Hardware, Configuration])
 Make = Callable[[Sequence[Asked]], Sequence[Result]]
+
+LEAST_GB: Final = 0.1
+"""Minimum capacity that a refusal states in GB; a smaller one is stated in MB."""
 
 TOGETHER: Final = 8192
 """Maximum operators over all hardware evaluated at once; more gain no speed and spill the CPU caches."""
@@ -435,4 +437,29 @@ def decides(hardware: Hardware, work: Work, precision: str, batch: float) -> tup
         np.greater(hardware.reference.loss_j, 0.0),
         np.greater(count_streams(hardware, RUNTIME[DEPLOYED_RUNTIME]), 1.0),
         count_parts(batch, hardware)[()],
+    )
+
+
+def refuse_precision(hardware: Hardware, precision: str) -> Reason:
+    """Return the reason that a chip lacks a precision."""
+    return Reason(
+        text=f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}",
+        code="precision",
+        values={"hardware": hardware.id, "precision": precision, "supported": tuple(hardware.peaks)},
+    )
+
+
+def find_shortage(name: str, required: float, capacity: float) -> Reason | None:
+    """Return the reason that the required bytes exceed a chip's memory; None if they fit."""
+    return refuse_bytes(name, required, capacity) if required > capacity else None
+
+
+def refuse_bytes(name: str, required: float, capacity: float) -> Reason:
+    """Return the reason that a chip's memory is too small."""
+    scale, unit = (1e9, "GB") if capacity >= LEAST_GB * 1e9 else (1e6, "MB")
+    has = f"{capacity / scale:.3g} {unit} of memory"
+    return Reason(
+        text=f"{name} has {has}; this configuration needs {required / scale:,.1f} {unit}",
+        code="memory",
+        values={"hardware": name, "required_bytes": float(required), "capacity_bytes": float(capacity)},
     )

@@ -16,8 +16,7 @@ from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.kind import Kinds
 from joulemap.physics.ledger import MAX_LINE_FJ
 from joulemap.physics.outcome import Timed
-from joulemap.physics.pipeline import decides
-from joulemap.physics.reason import refuse_bytes
+from joulemap.physics.pipeline import decides, refuse_bytes
 from joulemap.physics.record.address import SOURCE, STATIC_POWER, Address, read_number, set_numbers
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import STATIC_ACTION, EnergyAction

@@ -34,7 +34,7 @@ from joulemap.physics import (
     Workload,
 )
 from joulemap.physics.change import follow
-from joulemap.physics.reason import refuse_precision
+from joulemap.physics.pipeline import refuse_precision
 from joulemap.physics.record.address import MEMORY_BANDWIDTH
 from joulemap.physics.total import empty, evaluate_points
 from joulemap.system import FJ_PER_J, FS_PER_S, define, frozen
