@@ -7,18 +7,8 @@ from typing import Any
 import typer
 
 from joulemap.cli.app import build
-from joulemap.cli.help import describe_parameter, list_usage, split_help
+from joulemap.cli.help import Entry, describe_parameter, list_usage, split_help
 from joulemap.system.record import frozen
-
-
-@frozen(kw_only=True)
-class HelpEntry:
-    """Argument or option of a command, as its help describes it."""
-
-    names: str
-    """Names and metavar, e.g. `-f, --format FORMAT`."""
-    meaning: str
-    """Description with its default."""
 
 
 @frozen(kw_only=True)
@@ -32,8 +22,8 @@ class Manual:
     """Description; the first paragraph is one sentence."""
     examples: tuple[str, ...]
     """Examples as lines for a shell."""
-    arguments: tuple[HelpEntry, ...]
-    options: tuple[HelpEntry, ...]
+    arguments: tuple[Entry, ...]
+    options: tuple[Entry, ...]
     """Visible arguments and options."""
     commands: tuple[Manual, ...]
     """Commands of a group; empty for a command."""
@@ -48,11 +38,10 @@ def read_manual(name: str) -> Manual:
 def _read(command: Any, path: str) -> Manual:
     context = typer.Context(command, info_name=path)
     paragraphs, examples = split_help(command.help or "")
-    described: dict[str, list[HelpEntry]] = {"argument": [], "option": []}
+    described: dict[str, list[Entry]] = {"argument": [], "option": []}
     for parameter in command.params:
         if parameter.expose_value and not parameter.hidden:
-            entry = describe_parameter(parameter, context)
-            described[parameter.param_type_name].append(HelpEntry(names=entry.names, meaning=entry.meaning))
+            described[parameter.param_type_name].append(describe_parameter(parameter, context))
     inner = getattr(command, "commands", {})
     return Manual(
         path=path,

@@ -11,7 +11,6 @@ from typing import Final
 
 from joulemap.catalog.chip import list_architectures, load_class
 from joulemap.catalog.sheet import load_scenarios
-from joulemap.domain.metric import METRICS
 from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.spread import BASIS_SPREAD
 from joulemap.trace.formula import MODULES
@@ -48,18 +47,6 @@ def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[s
         yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |"
 
 
-def list_categories() -> Iterator[str]:
-    """Yield the table of each class's categories, with the common categories of their actions."""
-    rows = []
-    for architecture in list_architectures():
-        by_category: dict[str, dict[str, None]] = {}
-        for action in load_class(architecture, "make pages").actions:
-            by_category.setdefault(action.category, {})[action.common_category] = None
-        cells = (f"`{category}` ({', '.join(common)})" for category, common in by_category.items())
-        rows.append((f"`{architecture}`", ", ".join(cells)))
-    yield from _table(("class", "categories (and common ones)"), rows)
-
-
 def list_scales() -> Iterator[str]:
     """Yield the table of the energy scales that a calibration may fit, by class."""
     yield from _table(
@@ -67,17 +54,6 @@ def list_scales() -> Iterator[str]:
         (
             (f"`{name}`", " ".join(f"`{scale.name}`" for scale in load_class(name, "make pages").energy_scales))
             for name in list_architectures()
-        ),
-    )
-
-
-def list_metrics() -> Iterator[str]:
-    """Yield the table of metrics."""
-    yield from _table(
-        ("metric", "is", "unit", "of one", "better"),
-        (
-            (f"`{one.name}`", one.label, one.unit, one.per, "higher" if one.is_higher_better else "lower")
-            for one in METRICS
         ),
     )
 
@@ -185,9 +161,7 @@ QUANTITIES: Final = {"request_latency_s": "time of a request", "output_tokens_pe
 """Quantity -> its name in README."""
 
 PARTS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
-    "categories": list_categories,
     "elements": list_elements,
-    "metrics": list_metrics,
     "operators": list_operators,
     "other predictors": list_peers,
     "scales": list_scales,

@@ -24,7 +24,7 @@ from joulemap.physics.fuse import fuse
 from joulemap.physics.record.workload import Workload
 from joulemap.plan.model import find_outdated
 from joulemap.store.connection import Connection, transaction, writing
-from joulemap.store.workload import find_workload, write_workloads
+from joulemap.store.workload import find_workloads, write_workloads
 from joulemap.store.zoo import Shipped, read_operators, read_shipped
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.resource import package_version
@@ -59,8 +59,10 @@ def keep(connection: Connection, names: Collection[str]) -> None:
 
 def write_workload(connection: Connection, workload: Workload) -> int:
     """Store a workload and return its id; a workload with the same key is not stored again."""
-    existing = find_workload(connection, workload.key.digest)
-    return existing if existing is not None else write_workloads(connection, [(workload, {})])[0]
+    (number,) = find_workloads(connection, [workload.key.digest]).values() or write_workloads(
+        connection, [(workload, {})]
+    )
+    return number
 
 
 def main(names: Collection[str] = ()) -> None:

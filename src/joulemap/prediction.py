@@ -23,8 +23,7 @@ from joulemap.catalog.digest import ZOO
 from joulemap.physics.change import follow, open_to_change
 from joulemap.physics.interval.half_width import HalfWidths
 from joulemap.physics.interval.point import Case
-from joulemap.physics.pipeline import Evaluator, Gathering, evaluate_together
-from joulemap.physics.reason import refuse_precision
+from joulemap.physics.pipeline import Evaluator, Gathering, evaluate_together, refuse_precision
 from joulemap.physics.record.configuration import MAX_BATCH, PRECISION_BYTES, Configuration, name_precision
 from joulemap.physics.record.constant import Constant, check_value, list_constants, match_names
 from joulemap.physics.record.hardware import Hardware

@@ -324,29 +324,6 @@ def test_what_has_no_answer_leaves_the_others_their_own() -> None:
     assert evaluated == [varied.evaluate(hardware), None, None, varied.evaluate(slower)]
 
 
-@pytest.mark.parametrize(("name", "precision"), [("l4", "fp16"), ("tpu_v4", "bf16"), ("raspberry_pi_5", "fp32")])
-def test_variations_that_run_together_are_those_that_run_alone(name: str, precision: str) -> None:
-    # every digit of each; what does not fit its memory is left out, whoever it was evaluated beside
-    hardware = anchor_hardware(CATALOGUE[name])
-    constants = list_constants(hardware)
-
-    def change(name: str, factor: float) -> Hardware:
-        one = constants[name]
-        changed = Change.of(one, one.value * factor)
-        return change_hardware(hardware, (changed,))
-
-    fitting = [change("memory_bandwidth", factor) for factor in (0.25, 0.5, 2.0)]
-    full = change("memory_capacity", 1e-6)
-    configuration = Configuration(hardware=hardware.id, precision=precision, runtime="graph")
-    varied = Varied.of(shipped("resnet18"), precision, "graph")
-    together = varied.run_all([(one, configuration) for one in (*fitting, full)])
-    assert set(together) == {one.digest for one in fitting}
-    assert len({run.latency_fs for run in together.values()}) > 1
-    for one in fitting:
-        alone = varied.run(one, configuration)
-        assert (together[one.digest].latency_fs, together[one.digest].energy_fj) == (alone.latency_fs, alone.energy_fj)
-
-
 def test_a_spread_is_the_range_of_the_constant_then_that_of_its_class_then_its_basis() -> None:
     # 2 within 1 .. 8: halved is one spread down, four times is one spread up
     own = find_spread(given(low=1.0, high=8.0), {})

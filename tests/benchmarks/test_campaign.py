@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from random import Random
 
@@ -12,11 +10,7 @@ import attrs
 import pytest
 
 from campaign import damage, fault, full, fuzz, interrupt, kill, race
-from campaign.mutate import mutate_bytes, mutate_json
-from campaign.plan import KINDS
-from campaign.pool import Pool
-from campaign.scene import SCENES, find_reference, prepare_base
-from campaign.state import compare_content
+from campaign.scene import SCENES, prepare_base
 from campaign.trial import Trial
 from sample import thin
 
@@ -36,13 +30,6 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def trial(stage: Path, tmp_path: Path) -> Trial:
     return Trial(kind="sample", seed=SEED, number=0, stage=stage, place=tmp_path)
-
-
-def test_the_program_starts_outside_of_a_test() -> None:
-    folder = Path(__file__).parents[1]
-    done = subprocess.run([sys.executable, "-m", "campaign", "--help"], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "--minutes" in done.stdout
 
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (cc)")
@@ -103,34 +90,3 @@ def test_inputs_that_nobody_means_are_refused_in_one_line(trial: Trial, family: 
         place = trial.place / str(number)
         failures += fuzz.feed_family(attrs.evolve(trial, place=place), family, random).failures
     assert failures == []
-
-
-@pytest.mark.slow
-@needs_compiler
-def test_every_call_that_changes_a_file_is_counted(trial: Trial) -> None:
-    assert all(find_reference(scene, trial.stage).call_count > 20 for scene in KILLED)
-
-
-def test_what_is_lost_changed_or_partial_is_told_apart() -> None:
-    promised = [{"a": "1", "b": "2"}]
-    assert compare_content({"a": "1", "b": "2", "c": "3"}, promised, {"c": "3"}) == []
-    lines = compare_content({"a": "0", "c": "4"}, promised, {"c": "3"})
-    assert [line.split(":")[0] for line in lines] == ["lost", "changed", "partial"]
-
-
-def test_a_seed_says_what_is_made() -> None:
-    for _ in range(2):
-        assert mutate_bytes(Random(3), b"0123") == mutate_bytes(Random(3), b"0123")
-        assert mutate_json(Random(3), {"a": [1]}) == mutate_json(Random(3), {"a": [1]})
-
-
-@pytest.mark.slow
-def test_a_worker_that_crashes_is_replaced_and_the_trial_told(stage: Path) -> None:
-    pool = Pool(stage, 1)
-    kind = attrs.evolve(KINDS["fuzz"], name="none of these", limit_s=60.0)
-    try:
-        ((number, outcome),) = pool.try_all(kind, SEED, [5], deadline=float("inf"))
-    finally:
-        pool.close()
-    assert number == 5
-    assert outcome.failures[0].startswith("escaped: KeyError")

@@ -8,16 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from joulemap.system.errors import CatalogueError
-from laws import __main__ as run, alone, ordered
+from laws import alone, ordered
 from laws.court import Court
 from laws.door import Doors
 from laws.network import Network, draw_layer, is_traceable, list_names, list_reached
-from laws.page import _list_lines, describe
+from laws.page import describe
 from laws.panel import list_chips
 from laws.part import BLOCKS, find_call
-from laws.shrink import shrink
-from laws.spelling import read_explained
 from laws.trial import TRIALS
 
 UNREACHED = {
@@ -80,44 +77,3 @@ def test_operators_obey_the_laws_of_batches_and_numbers(monkeypatch: pytest.Monk
     assert not court.open, describe(court, seed=1, seconds=0.0, most=3)
     assert sum(court.compared.values()) > 10_000
     assert len(list_chips()) > 1_000
-
-
-def test_a_violation_shrinks_to_the_layer_that_breaks_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
-    from laws import shrink as module
-    from laws.court import Violation
-    from laws.question import Question
-
-    parts = {one.name: one for one in BLOCKS}
-    rng = random.Random(3)
-    network = Network(tuple(draw_layer(rng, parts[name]) for name in ("one row", "sort", "lstm", "cumsum")))
-    questions = tuple(Question(model=network, hardware="l4", batch=batch) for batch in (2, 1))
-
-    def measure(law: str, given: tuple[Question, ...]) -> Violation | None:
-        model = given[0].model
-        assert isinstance(model, Network)
-        is_broken = any(one.part.name == "lstm" for one in model.layers)
-        return Violation(law=law, ratio=2.0, questions=given, left=2.0, right=1.0) if is_broken else None
-
-    monkeypatch.setattr(module, "_measure", measure)
-    found = shrink(Violation(law="batch is not faster", ratio=2.0, questions=questions, left=2.0, right=1.0))
-    (model, _) = (one.model for one in found.questions)
-    assert isinstance(model, Network)
-    assert [one.part.name for one in model.layers] == ["lstm"]
-    assert "nn.LSTM(" in model.write()
-
-
-def test_without_the_chips_nothing_is_tried(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def load_chips() -> None:
-        raise CatalogueError("the bundle of chips cannot be read")
-
-    monkeypatch.setattr(run, "load_chips", load_chips)
-    monkeypatch.setattr("sys.argv", ["laws", "--seconds", "1"])
-    assert run.main() == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
-
-
-def test_the_page_lists_every_kernel_that_explains_a_difference() -> None:
-    text = " ".join("\n".join(_list_lines(Court(), 1, 1.0)).split())
-    assert all(f"`{one.spelling}`" in text and f"up to {one.most:g}x" in text for one in read_explained())

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import attrs
+from typer.main import get_command
 
-from joulemap.cli.app import _list_parameters
+from joulemap.cli.app import build
 from joulemap.cli.overview import find_commands
 from joulemap.cli.tool import list_tools
 from joulemap.domain.metric import METRIC
@@ -107,6 +108,13 @@ class Line:
         """Return the words of the line, with `more` at its end."""
         options = (f"{name}={value}" if value else name for name, value in self.options)
         return (*self.command.split(), *self.words, *options, *more)
+
+
+def _list_parameters(name: str) -> list[Any]:
+    found: Any = get_command(build(name.split()))
+    for word in name.split():
+        found = found.commands[word]
+    return list(found.params)
 
 
 @cache

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from joulemap.cli.app import EXIT_CODES
+from joulemap.cli.help import Entry
 from joulemap.cli.overview import list_commands, list_groups
-from tools.manual import HelpEntry, Manual, read_manual
+from tools.manual import Manual, read_manual
 
 SPECIAL: Final = re.compile(r"([\\*_<>\[\]$#|~{}])")
 """Characters that Markdown or HTML would read as markup."""
@@ -62,7 +63,7 @@ def _write_manual(manual: Manual, level: str) -> Iterator[str]:
     yield from _write_entries(f"{level} Options", manual.options)
 
 
-def _write_entries(heading: str, entries: Sequence[HelpEntry]) -> Iterator[str]:
+def _write_entries(heading: str, entries: Sequence[Entry]) -> Iterator[str]:
     if entries:
         yield f"{heading}\n"
     for one in entries:

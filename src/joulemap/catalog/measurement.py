@@ -2,8 +2,9 @@
 
 A file holds rows with the fields of `Measurement`, or of a kind that a wing registers, as CSV or as a JSON list. Files
 of one benchmark keep their own columns; a TOML file next to them gives the meanings. Profiles list device time by ATen
-operator as recorded; a TOML file next to them gives the conditions. `make profile` reduces each profile to times of
-traced operators, in a Parquet file next to it. Databases hold the reduced profiles.
+operator as recorded; a TOML file next to them gives the conditions, and a Parquet file the times of traced operators,
+which databases hold. Each recorded row is divided there among the operators of its shapes, in equal parts by calls, and
+keeps its whole time.
 """
 
 from __future__ import annotations
@@ -303,7 +304,54 @@ def check_single(
     row: Mapping[str, Any], entries: Mapping[str, HardwareEntry], models: Mapping[str, ModelEntry]
 ) -> Measurement:
     """Parse cells into the measurement of a single run; ValueError, UsageError or UnknownNameError if invalid."""
-    return _checked(row, entries, models)
+    check_columns(row, KNOWN)
+    for name in (*TEXTS, "batch", "runtime"):
+        if row.get(name) in (None, ""):
+            raise ValueError(f"{name} is missing")
+    for name in (*TEXTS, "matmul_precision", "runtime", "scope", "boundary", "conditions", "seen"):
+        check_text(name, "" if row.get(name) is None else row[name])
+    figures = {name: _number(row, name) for name in (*FIGURES, *COUNTS) if row.get(name) not in (None, "")}
+    boundary = _read_boundary(row, figures)
+    idle = _read_idle(row, figures)
+    for name, most in WHOLE.items():
+        count = figures.get(name)
+        if count is not None and not (1 <= count <= most and (count == int(count) or name not in COUNTS)):
+            raise ValueError(f"{name} is {row[name]!r}, expected a whole number from 1 to {most}")
+    counts: dict[str, float] = {name: figures.pop(name) for name in COUNTS if name in figures}
+    if not figures:
+        raise ValueError(f"none of {', '.join(FIGURES)} is given")
+    for name, value in figures.items():
+        if not value > 0.0:
+            raise ValueError(f"{name} is {row[name]!r}, expected a number above 0")
+        check_range(name, value)
+    runtime, precision = fold_into(str(row["runtime"]), RUNTIME_NAMES), name_precision(str(row["precision"]))
+    if runtime not in RUNTIME_NAMES:
+        raise ValueError(f"runtime is {row['runtime']!r}, expected one of {', '.join(RUNTIME_NAMES)}")
+    if precision not in PRECISION_BYTES:
+        raise ValueError(f"precision is {row['precision']!r}, expected one of {', '.join(PRECISION_BYTES)}")
+    setting = fold_into(str(row.get("matmul_precision") or DEFAULT), MATMUL_PRECISIONS)
+    if setting not in MATMUL_PRECISIONS:
+        known_settings = ", ".join(MATMUL_PRECISIONS)
+        raise ValueError(f"matmul_precision is {row['matmul_precision']!r}, expected one of {known_settings}")
+    model = find_model_name(str(row["model"]), models)
+    is_written = ":" in model or model.endswith(".pt2") or is_operator(model) or ARGUMENTS.fullmatch(model)
+    if model not in models and not is_written:
+        raise UnknownNameError("model", model, models, "see `joulemap model list`")
+    names = {
+        "hardware": _name_hardware(str(row["hardware"]), entries),
+        "model": model,
+        "precision": precision,
+        "matmul_precision": setting,
+        "runtime": runtime,
+    }
+    if boundary and not BOUNDARY[boundary].is_at_wall:
+        _check_power(figures, find_entry(entries, HardwareRef.read(names["hardware"]).label))
+    if boundary and BOUNDARY[boundary].is_at_wall:
+        figures = _move_to_wall(figures, counts)
+        boundary = ""
+    return make_measurement(
+        {**row, **dict.fromkeys(DRAWN, ""), **figures, **counts, **names, "boundary": boundary, IDLE: idle}
+    )
 
 
 def _check_all(
@@ -368,59 +416,6 @@ def check_columns(row: Mapping[str, Any], known: Iterable[str], number: str = NU
             f"unknown column {', '.join(surplus)}; known: {', '.join(known)}"
             f"{'; a day stands in conditions, as measured on 2026-05-17' if 'date' in surplus else ''}"
         )
-
-
-def _checked(
-    row: Mapping[str, Any], entries: Mapping[str, HardwareEntry], models: Mapping[str, ModelEntry]
-) -> Measurement:
-    check_columns(row, KNOWN)
-    for name in (*TEXTS, "batch", "runtime"):
-        if row.get(name) in (None, ""):
-            raise ValueError(f"{name} is missing")
-    for name in (*TEXTS, "matmul_precision", "runtime", "scope", "boundary", "conditions", "seen"):
-        check_text(name, "" if row.get(name) is None else row[name])
-    figures = {name: _number(row, name) for name in (*FIGURES, *COUNTS) if row.get(name) not in (None, "")}
-    boundary = _read_boundary(row, figures)
-    idle = _read_idle(row, figures)
-    for name, most in WHOLE.items():
-        count = figures.get(name)
-        if count is not None and not (1 <= count <= most and (count == int(count) or name not in COUNTS)):
-            raise ValueError(f"{name} is {row[name]!r}, expected a whole number from 1 to {most}")
-    counts: dict[str, float] = {name: figures.pop(name) for name in COUNTS if name in figures}
-    if not figures:
-        raise ValueError(f"none of {', '.join(FIGURES)} is given")
-    for name, value in figures.items():
-        if not value > 0.0:
-            raise ValueError(f"{name} is {row[name]!r}, expected a number above 0")
-        check_range(name, value)
-    runtime, precision = fold_into(str(row["runtime"]), RUNTIME_NAMES), name_precision(str(row["precision"]))
-    if runtime not in RUNTIME_NAMES:
-        raise ValueError(f"runtime is {row['runtime']!r}, expected one of {', '.join(RUNTIME_NAMES)}")
-    if precision not in PRECISION_BYTES:
-        raise ValueError(f"precision is {row['precision']!r}, expected one of {', '.join(PRECISION_BYTES)}")
-    setting = fold_into(str(row.get("matmul_precision") or DEFAULT), MATMUL_PRECISIONS)
-    if setting not in MATMUL_PRECISIONS:
-        known_settings = ", ".join(MATMUL_PRECISIONS)
-        raise ValueError(f"matmul_precision is {row['matmul_precision']!r}, expected one of {known_settings}")
-    model = find_model_name(str(row["model"]), models)
-    is_written = ":" in model or model.endswith(".pt2") or is_operator(model) or ARGUMENTS.fullmatch(model)
-    if model not in models and not is_written:
-        raise UnknownNameError("model", model, models, "see `joulemap model list`")
-    names = {
-        "hardware": _name_hardware(str(row["hardware"]), entries),
-        "model": model,
-        "precision": precision,
-        "matmul_precision": setting,
-        "runtime": runtime,
-    }
-    if boundary and not BOUNDARY[boundary].is_at_wall:
-        _check_power(figures, find_entry(entries, HardwareRef.read(names["hardware"]).label))
-    if boundary and BOUNDARY[boundary].is_at_wall:
-        figures = _move_to_wall(figures, counts)
-        boundary = ""
-    return make_measurement(
-        {**row, **dict.fromkeys(DRAWN, ""), **figures, **counts, **names, "boundary": boundary, IDLE: idle}
-    )
 
 
 def _check_power(figures: Mapping[str, float], entry: HardwareEntry) -> None:

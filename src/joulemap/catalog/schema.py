@@ -36,19 +36,6 @@ CHOICES: Final[Mapping[str, Sequence[str]]] = {
 }
 """Key of a hardware file -> valid values."""
 
-MEASURED_IN: Final[Mapping[str, str]] = {
-    **UNITS,
-    "rate": "ops/s",
-    "capacity": "B",
-    "bandwidth": "B/s",
-    "power": "W",
-    **dict.fromkeys(("link_count", "lane_count", "domain_size"), "1"),
-    "latency": "s",
-    "energy": "J/B",
-    "price": "USD",
-}
-"""Name of a number in a hardware file -> its SI unit."""
-
 PLAIN: Final[Mapping[str, str]] = {
     "id": "lower case letters, digits and _",
     "sources": 'a table [sources] of key = "document"',
@@ -82,9 +69,9 @@ def describe_valid(where: str) -> str:
     if key == "unit" and above[0] == "coefficients":
         return "that of the coefficient: `joulemap hardware show ID`"
     if key == "unit":
-        return f"one of {'1, bit' if above[0] == 'geometry' else list_units(MEASURED_IN.get(above[-1], '1'))}"
-    if key in MEASURED_IN:
-        return f"{{ value, unit, basis, source }}, its unit one of {list_units(MEASURED_IN[key])}"
+        return f"one of {'1, bit' if above[0] == 'geometry' else list_units(UNITS.get(above[-1], '1'))}"
+    if key in UNITS:
+        return f"{{ value, unit, basis, source }}, its unit one of {list_units(UNITS[key])}"
     return PLAIN.get(key, "")
 
 
@@ -128,7 +115,7 @@ def resolve_fields(entry: attrs.AttrsInstance, before: str, resolve: Resolve) ->
     for field in attrs.fields(type(entry)):
         value = getattr(entry, field.name)
         if isinstance(value, QuantityEntry):
-            value = resolve(f"{before}{field.name}", value, MEASURED_IN[field.name])
+            value = resolve(f"{before}{field.name}", value, UNITS[field.name])
         values[field.name] = tuple(value) if isinstance(value, list) else value
     return values
 

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import itertools
 import os
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -15,22 +14,15 @@ from types import CodeType
 from typing import Any, Final, NoReturn
 
 import typer
-from typer.main import get_command
 
 from joulemap.cli.argument import (
     COMPLETE,
-    EXAMPLE,
-    GONE,
-    OLDER,
-    find_pointer,
+    find_advice,
     join_values,
     lift,
-    list_classes,
-    modernize,
     part_statement,
     read_typed,
     read_words,
-    split_chips,
 )
 from joulemap.cli.interrupt import end, is_asked
 from joulemap.cli.overview import drop_head, find_commands, list_commands
@@ -43,7 +35,6 @@ from joulemap.system.errors import (
     JoulemapError,
     LockedDatabaseError,
     OlderDatabaseError,
-    SeveralChipsError,
     UsageError,
 )
 
@@ -160,7 +151,6 @@ def main() -> NoReturn:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command and return its exit code; every error is one line on stderr."""
-    written = list(arguments)
     try:
         voice.reset()
         read_words(arguments, os.environ)
@@ -172,25 +162,16 @@ def run(arguments: Sequence[str]) -> int:
         )
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(ExitCode.OK)
-    except SeveralChipsError as error:
-        several = _suggest_compare(arguments)
-        return _report(f"{error}; to compare several, run `{several}`" if several else str(error), error.exit_code)
     except JoulemapError as error:
         damage = _find_damage() if _blames_rows(error, arguments) else ""
         return _report(damage or str(error), ExitCode.DATABASE if damage else error.exit_code)
     except Exception as error:
         describe = getattr(error, "format_message", None)
-        option = getattr(error, "option_name", "")
-        if option in OLDER and (read := modernize(join_values(written), option)) != written:
-            voice.inform(f"joulemap: running {shlex.join(('joulemap', *read))}")
-            return run(read)
         if describe is not None:
             path = getattr(getattr(error, "ctx", None), "command_path", "joulemap")
-            unknown = option or _find_command(arguments)
-            if moved := _find_moved(unknown, arguments):
-                return _report(moved, ExitCode.USAGE)
-            if pointer := _find_pointer(unknown, arguments):
-                return _report(f"no {unknown} here: run `{pointer}`", ExitCode.USAGE)
+            unknown = getattr(error, "option_name", "") or _find_command(arguments)
+            if unknown.lower() not in list_commands() and (advice := _find_advice(unknown, arguments)):
+                return _report(f"no {unknown} here: {advice}", ExitCode.USAGE)
             return _report(f"{describe().rstrip('.')} (see `{path} --help`)", ExitCode.USAGE)
         from joulemap.system.debug import is_debugging
 
@@ -208,23 +189,23 @@ def run(arguments: Sequence[str]) -> int:
     return result if isinstance(result, int) else int(ExitCode.OK)
 
 
-def _find_moved(option: str, arguments: Sequence[str]) -> str:
-    """Return what to write in place of a former option, such as a value of the site; empty for another option."""
+def _find_advice(unknown: str, arguments: Sequence[str]) -> str:
+    """Return what to write instead of a word of other tools or former versions, or for an option that is a value of
+    the site; empty for another word.
+    """
     from joulemap.ask.site import KNOWN
 
-    if option in GONE:
-        return f"no {option} here: {GONE[option]}"
-    name = option.removeprefix("--")
+    name = unknown.removeprefix("--")
     one = {**KNOWN, **HABIT}.get(name)
-    if one is None or option == name:
-        return ""
+    if one is None or unknown == name:
+        return find_advice(unknown)
     following = iter([*arguments, ""])
-    given = next((word for word in following if word.partition("=")[0] == option), "")
+    given = next((word for word in following if word.partition("=")[0] == unknown), "")
     value = given.partition("=")[2] or (one.example if one.usual is False else next(following))
     if name in HABIT:
-        return f"no {option} here: set {name_variable(name)}={value}, or {name} below [habits] in joulemap.toml"
+        return f"set {name_variable(name)}={value}, or {name} below [habits] in joulemap.toml"
     table = f"[site.{name}]" if one.is_table else f"{name} below [site]"
-    return f"no {option} here: write --site {name}={value}, or {table} in joulemap.toml"
+    return f"write --site {name}={value}, or {table} in joulemap.toml"
 
 
 def _find_defaults(words: Sequence[str]) -> dict[str, Any]:
@@ -238,86 +219,6 @@ def _find_defaults(words: Sequence[str]) -> dict[str, Any]:
 def _find_command(words: Sequence[str]) -> str:
     """Return the command that a line begins with; empty if it has options alone."""
     return next((word for word in words if not word.startswith("-")), "")
-
-
-def _find_pointer(unknown: str, arguments: Sequence[str]) -> str:
-    """Return the line that does what one with an option or script of another tool did; empty if none does."""
-    if unknown.lower() in list_commands():
-        return ""
-    words, chips = split_chips(arguments)
-    command = _find_command(words).lower()
-    listing = (find_pointer(word) for word in arguments if word.startswith("--list-"))
-    target = next(filter(None, listing), "") or find_pointer(unknown)
-    if not target and len(words) < len(arguments):  # a class of hardware that is an option elsewhere
-        target = command if command in list_commands() else find_pointer(command) or "analyze"
-    if target.startswith(("hardware list", "model list")):
-        return f"joulemap {target}"
-    if not target or _find_first(target) not in ("model", "words"):
-        return ""
-    names, options = _translate(words if command else [target], target)
-    model, *example = EXAMPLE
-    arguments_here = [one.name for one in _list_parameters(target) if one.param_type_name == "argument"]
-    if arguments_here == ["model"]:
-        chips = []
-    elif arguments_here[0] == "model" and target != "recommend":
-        chips = (
-            chips or list_classes(unknown) or (example[:1] if len(names) < 2 and "--hardware" not in options else [])
-        )
-    elif not names:
-        chips = chips or example
-    if "--precision" not in options:
-        from joulemap.domain.architecture import CLASS_PRECISION
-        from joulemap.domain.default import SETTINGS
-
-        needed = {CLASS_PRECISION.get(one.lower()) for one in chips} - {None, *SETTINGS.precision}
-        options = [*(word for one in needed for word in ("--precision", str(one))), *options]
-    return shlex.join(("joulemap", *target.split(), *(names or [model]), *chips, *options))
-
-
-def _suggest_compare(arguments: Sequence[str]) -> str:
-    """Return the `compare` of a command line's model, chips, and options that it has too; empty without chips."""
-    command = _find_command(arguments).lower()
-    names, options = _translate(arguments, "compare")
-    metric = ["--metric", "edp"] if command == "edp" else []
-    is_several = _find_first(command) == "model" and len(names) > 1
-    return shlex.join(("joulemap", "compare", *names, *metric, *options)) if is_several else ""
-
-
-def _translate(arguments: Sequence[str], target: str) -> tuple[list[str], list[str]]:
-    """Return the models and chips of a command line, and its options that the command `target` has too."""
-    read = modernize(arguments)
-    command = _find_command(read).lower()
-    asked = _list_parameters(command) if command in list_commands() else []
-    known = _list_parameters(target)
-    is_valued = {
-        name: not one.is_flag for one in (*known, *asked) if one.param_type_name == "option" for name in one.opts
-    }
-    kept = {name for one in known for name in one.opts}
-    names: list[str] = []
-    options: list[str] = []
-    words = list(itertools.dropwhile(lambda word: word.startswith("-"), read))[1:]
-    while words:
-        word = words.pop(0)
-        if not word.startswith("-"):
-            names.append(word)
-            continue
-        name, equals, _ = word.partition("=")
-        has_value = bool(words) and not words[0].startswith("-") and not equals and is_valued.get(name, True)
-        given = [word, words.pop(0)] if has_value else [word]
-        options += given if name in kept and (has_value or equals or not is_valued[name]) else []
-    return names, options
-
-
-def _find_first(command: str) -> str:
-    """Return the name of a command's first argument; empty without one."""
-    return next((one.name for one in _list_parameters(command) if one.param_type_name == "argument"), "")
-
-
-def _list_parameters(name: str) -> list[Any]:
-    found: Any = get_command(build(name.split()))
-    for word in name.split():
-        found = found.commands[word]
-    return list(found.params)
 
 
 def _read_typed() -> list[str]:

@@ -1,10 +1,10 @@
-"""Parse the words of a command line: encoding, files that they name, and renamed options of other tools."""
+"""Parse the words of a command line: encoding, files that they name, and what stands for older words."""
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
@@ -118,72 +118,56 @@ def find_database() -> Path:
     return Path(_database.get() or habit("db"))
 
 
-OLDER: Final[Mapping[str, str]] = {
-    "--help-all": "--help=all",
-    **{f"--{name}": f"--show={name}" for name in ("wide", "notes", "details", "check", "plot")},
-    "--show-sql": "--show=sql",
-    "--all": "--where=all",
-    **{f"--{name}": f"--where={name}=" for name in ("architecture", "deployment", "kind", "scenario", "power-budget")},
-    "--model": "",
-    "--models": "",
-    "--architectures": "",
-    "--explain-difference": "",
-    "--batch-size": "--batch",
-    "--batch-sizes": "--batch",
-    "--input-shape": "--input",
-    "--dtype": "--precision",
-}
-"""Option of other tools, or a short spelling -> option of joulemap; empty if its values are arguments here.
-
-Names of architectures become hardware, where a class stands for its default chip; `--explain-difference` becomes the
-command `explain`.
-"""
-
-
 GONE: Final[Mapping[str, str]] = {
+    "--help-all": "write --help all",
+    **{f"--{name}": f"write --show {name}" for name in ("wide", "notes", "details", "check", "plot")},
+    "--show-sql": "write --show sql",
+    "--all": "write --where all",
+    **{
+        f"--{name}": f"write --where {name}=VALUE"
+        for name in ("architecture", "deployment", "kind", "scenario", "power-budget")
+    },
+    **{f"--{name}": f"write `joulemap compare MODEL {name}`" for name in ("cpu", "gpu", "tpu", "kpu", "npu")},
+    "--architectures": "write `joulemap compare MODEL gpu tpu`",
+    "--model": "the model is the first argument, as in `joulemap compare resnet18 l4`",
+    "--models": "models are the first arguments, as in `joulemap compare resnet18 mlp l4`",
+    "--explain-difference": "write `joulemap explain MODEL CHIP CHIP`",
+    "--batch-size": "write --batch",
+    "--batch-sizes": "write --batch",
+    "--input-shape": "write --input",
+    "--dtype": "write --precision",
     "--power-mode": "write HARDWARE@MODE, or --where power-mode=MODE",
     "--device-only": "write --site host=none",
     "--force": "remove the file first, or name another one",
-    "--trust": "set JOULEMAP_TRUST=1",
+    "--max-latency": "write `joulemap recommend MODEL --max-latency TIME`",
+    "--list-models": "write `joulemap model list`",
+    "--list-": "write `joulemap hardware list`",
+    "list_": "write `joulemap hardware list`",
+    "discover_hardware_": "write `joulemap hardware list`",
+    "discover_": "write `joulemap model list`",
+    "compare_": "write `joulemap compare MODEL HARDWARE`",
+    "analyze_batch_": "write `joulemap sweep MODEL`",
+    "analyze_": "write `joulemap analyze MODEL HARDWARE`",
+    "profile_graph_": "write `joulemap model show MODEL`",
+    "profile_": "write `joulemap analyze MODEL HARDWARE`",
+    "estimate_": "write `joulemap analyze MODEL HARDWARE`",
+    "partition_": "write `joulemap fusion MODEL HARDWARE`",
+    "graph_": "write `joulemap fusion MODEL HARDWARE`",
 }
-"""Former option -> what to do instead."""
-
-POINTERS: Final[Mapping[str, str]] = {
-    "--list-hardware": "hardware list",
-    "--list-models": "model list",
-    "--max-latency": "recommend",
-    "list_": "hardware list",
-    "discover_hardware_": "hardware list",
-    "discover_": "model list",
-    "compare_": "compare",
-    "analyze_batch_": "sweep",
-    "analyze_": "analyze",
-    "profile_graph_": "model show",
-    "profile_": "analyze",
-    "estimate_": "analyze",
-    "partition_": "fusion",
-    "graph_": "fusion",
-}
-"""Option, or beginning of a script's name, of other tools -> command of joulemap that does the same."""
-
-EXAMPLE: Final = ("resnet18", "l4", "t4")
-"""Model and chips of a suggested command whose command line names none."""
+"""Former option, or option or script of another tool -> what to do instead; a name is the start of one if it ends
+with a dash.
+"""
 
 
-def find_pointer(word: str) -> str:
-    """Return the command that does what an option or script of another tool did; empty if none does."""
+def find_advice(word: str) -> str:
+    """Return what to do instead of an option or script that other tools, or former versions, have; else empty."""
     name = word.lower()
-    listed = name.removeprefix("--list-").removesuffix("s")
-    if listed != name and _is_class(listed):
-        return f"hardware list --architecture {listed}"
     if not name.startswith("-"):
         name = f"{os.path.basename(name).removesuffix('.py').replace('-', '_')}_"
-    return next((command for start, command in POINTERS.items() if name.startswith(start)), "")
-
-
-def list_classes(script: str) -> list[str]:
-    """Return the classes of hardware in the name of another tool's script, such as `analyze_cpu_energy.py`."""
-    return [part for part in os.path.basename(script).lower().replace("-", "_").split("_") if _is_class(part)]
+    given = (
+        advice for start, advice in GONE.items() if name == start or (start[-1] in "-_" and name.startswith(start))
+    )
+    return next(given, "")
 
 
 def part_statement(words: Sequence[str]) -> list[str]:
@@ -192,57 +176,6 @@ def part_statement(words: Sequence[str]) -> list[str]:
         return list(words)
     statements = [word for word in words if word.startswith("--") and len(word.partition("=")[0].split()) > 1]
     return [*(word for word in words if word not in statements), *(["--", *statements] if statements else [])]
-
-
-def split_chips(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split a command line into words without options such as `--cpu NAME`, and the chips that these name.
-
-    An option without a value stands for the default chip of its class.
-    """
-    rest: list[str] = []
-    chips: list[str] = []
-    is_value = False
-    for word in words:
-        name, _, value = word.partition("=")
-        if name.startswith("--") and _is_class(name[2:]):
-            chips.append(value or name[2:])
-            is_value = not value
-        elif is_value and not word.startswith("-"):
-            chips[-1] = word
-            is_value = False
-        else:
-            rest.append(word)
-            is_value = False
-    return rest, chips
-
-
-def modernize(words: Sequence[str], unknown: str = "") -> list[str]:
-    """Return a command line with options of other tools renamed and the model moved to the front.
-
-    A short spelling is replaced alone if it is the `unknown` option, because other commands have options of its name.
-    """
-    names = {unknown} if "=" in OLDER.get(unknown, "") else OLDER
-    models: list[str] = []
-    rest: list[str] = []
-    before = ""
-    for word in (part for given in words for part in _split_older(given, names)):
-        if before in names and rest and rest[-1] == OLDER[before] and rest[-1].endswith("="):
-            rest[-1] += word
-        elif word.startswith("-"):
-            before = word
-            rest += (OLDER[word] if word in names else word).replace("--help=", "--help ").split()
-        elif before in ("--model", "--models"):
-            models += [word] if "(" in word else word.split(",")
-        else:
-            rest.append(word)
-    index = next((position for position, word in enumerate(rest) if not word.startswith("-")), len(rest))
-    command = ["explain"] if "--explain-difference" in words else rest[index : index + 1]
-    return join_values([*rest[:index], *command, *models, *rest[index + 1 :]])
-
-
-def _split_older(word: str, names: Collection[str]) -> list[str]:
-    name, equals, value = word.partition("=")
-    return [name, value] if equals and name in names else [word]
 
 
 def join_values(words: Sequence[str]) -> list[str]:

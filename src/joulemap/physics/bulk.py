@@ -17,7 +17,7 @@ import numpy as np
 from joulemap.physics.fallback import find_fallen, name_fallen
 from joulemap.physics.kernel import KernelColumns, form_kernels
 from joulemap.physics.outcome import Timed
-from joulemap.physics.reason import find_shortage, refuse_precision
+from joulemap.physics.pipeline import find_shortage, refuse_precision
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.sum import Sums

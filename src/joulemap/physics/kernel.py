@@ -150,8 +150,7 @@ class KernelColumns:
             once = np.minimum(self.weight_bytes * repeats, self.own_weight_bytes)
             weights = np.where(self.loops | np.greater(repeats, 1.0), once, self.weight_bytes)
             needed = (self.input_bytes + self.output_bytes) * repeats + weights
-        streams = self.per_operator(self.per_kernel(self.work.mac_count)) == 0.0
-        return np.where(streams, self.per_operator(self.per_kernel(needed)), needed)
+        return np.where(self.has_product, needed, self.of_kernel(needed))
 
     @cached_property
     def is_repeated(self) -> Booleans:
@@ -174,13 +173,18 @@ class KernelColumns:
         return mask
 
     @cached_property
+    def has_product(self) -> Booleans:
+        """Mask of operators in a kernel with a GEMM."""
+        mask: Booleans = self.of_kernel(self.work.mac_count) > 0.0
+        return mask
+
+    @cached_property
     def rides(self) -> Booleans:
         """Mask of elementwise or row-wise operators in a kernel that another operator leads.
 
         They run in the leading operator's epilogue, on its tiles, or convert its weights as it loads them.
         """
-        has_product = self.per_operator(self.per_kernel(self.work.mac_count)) > 0.0
-        in_loop = self.work.of_kind(*LOOP_KINDS) & (~has_product | self.mixes)
+        in_loop = self.work.of_kind(*LOOP_KINDS) & (~self.has_product | self.mixes)
         mask: Booleans = ~self.leads & (self.work.of_kind(*EPILOGUE_KINDS) | in_loop | self.feeds)
         return mask
 
@@ -188,7 +192,7 @@ class KernelColumns:
     def mixes(self) -> Booleans:
         """Mask of operators in kernels that compute both GEMMs of a mixture of experts, with or without others."""
         grouped = np.where(self.work.of_operation("grouped_mm"), 1.0, 0.0)
-        mask: Booleans = self.per_operator(self.per_kernel(grouped)) >= 2.0
+        mask: Booleans = self.of_kernel(grouped) >= 2.0
         return mask
 
     @cached_property
@@ -208,7 +212,7 @@ class KernelColumns:
         if not self.is_sibling.any():
             return values
         mine = self.is_sibling | self.leads
-        return np.where(mine, self.per_operator(self.per_kernel(np.where(mine, values, 0.0))), values)
+        return np.where(mine, self.of_kernel(np.where(mine, values, 0.0)), values)
 
     @cached_property
     def feeds(self) -> Booleans:
@@ -232,7 +236,7 @@ class KernelColumns:
         wide = np.where(self.dequantization_count > 0.0, self.own_weight_bytes, 0.0)
         stored = np.where(self.dequantization_count > 0.0, self.weight_bytes, 0.0)
         if self.feeds.any():
-            fed = self.per_operator(self.per_kernel(np.where(self.feeds, self.input_bytes + self.weight_bytes, 0.0)))
+            fed = self.of_kernel(np.where(self.feeds, self.input_bytes + self.weight_bytes, 0.0))
             inner = self.own_read_bytes - self.input_bytes - self.weight_bytes
             is_fed = self.leads & (fed > 0.0)
             wide, stored = wide + np.where(is_fed, inner, 0.0), stored + np.where(is_fed, fed, 0.0)
@@ -257,6 +261,10 @@ class KernelColumns:
     def per_operator(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return a column that gives each operator its kernel's value."""
         return values if self.is_plain else pick(values, self.kernel_index)
+
+    def of_kernel(self, values: Floats) -> NDArray[Any]:
+        """Return a column that gives each operator the sum over its kernel."""
+        return self.per_operator(self.per_kernel(values))
 
     def of_leader(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return a column that gives each kernel the value of its leading operator."""

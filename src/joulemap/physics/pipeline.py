@@ -31,7 +31,7 @@ from joulemap.physics.stream import count_streams
 from joulemap.physics.sum import Patterns, add_up_runs
 from joulemap.physics.timing import count_parts, find_activations, find_parts
 from joulemap.physics.workload import Booleans, Integers, Work, WorkloadColumns
-from joulemap.system.errors import UnsupportedError
+from joulemap.system.errors import Reason, UnsupportedError
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
@@ -292,24 +292,11 @@ class Evaluator:
     def _check(self, hardware: Hardware, configuration: Configuration) -> None:
         """Raise UnsupportedError for a precision that the hardware lacks, or a model that does not fit its memory."""
         if configuration.arithmetic[0] not in hardware.peaks:
-            raise UnsupportedError(
-                describe_precision(hardware, configuration.precision),
-                code="precision",
-                hardware=hardware.id,
-                precision=configuration.precision,
-                supported=tuple(hardware.peaks),
-            )
+            raise UnsupportedError.of(refuse_precision(hardware, configuration.precision))
         kernels = self.form(configuration, configuration.runtime)
         required = float(kernels.total_weight_bytes) + find_activations(kernels, hardware)
-        shortage = describe_shortage(hardware.id, required, hardware.memory_capacity.value)
-        if shortage:
-            raise UnsupportedError(
-                shortage,
-                code="memory",
-                hardware=hardware.id,
-                required_bytes=required,
-                capacity_bytes=float(hardware.memory_capacity.value),
-            )
+        if shortage := find_shortage(hardware.id, required, hardware.memory_capacity.value):
+            raise UnsupportedError.of(shortage)
 
     def form(self, configuration: Configuration, runtime: str) -> KernelColumns:
         """Return the kernels that a runtime launches at the configuration's precisions, cached."""
@@ -453,16 +440,26 @@ def decides(hardware: Hardware, work: Work, precision: str, batch: float) -> tup
     )
 
 
-def describe_precision(hardware: Hardware, precision: str) -> str:
-    """Return the message that a chip lacks a precision."""
-    return f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}"
+def refuse_precision(hardware: Hardware, precision: str) -> Reason:
+    """Return the reason that a chip lacks a precision."""
+    return Reason(
+        text=f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}",
+        code="precision",
+        values={"hardware": hardware.id, "precision": precision, "supported": tuple(hardware.peaks)},
+    )
 
 
-def describe_shortage(name: str, required: float, capacity: float) -> str:
-    """Return the message that the required bytes exceed a chip's memory; empty if they fit."""
-    if required <= capacity:
-        return ""
+def find_shortage(name: str, required: float, capacity: float) -> Reason | None:
+    """Return the reason that the required bytes exceed a chip's memory; None if they fit."""
+    return refuse_bytes(name, required, capacity) if required > capacity else None
+
+
+def refuse_bytes(name: str, required: float, capacity: float) -> Reason:
+    """Return the reason that a chip's memory is too small."""
     scale, unit = (1e9, "GB") if capacity >= LEAST_GB * 1e9 else (1e6, "MB")
-    return (
-        f"{name} has {capacity / scale:.3g} {unit} of memory; this configuration needs {required / scale:,.1f} {unit}"
+    has = f"{capacity / scale:.3g} {unit} of memory"
+    return Reason(
+        text=f"{name} has {has}; this configuration needs {required / scale:,.1f} {unit}",
+        code="memory",
+        values={"hardware": name, "required_bytes": float(required), "capacity_bytes": float(capacity)},
     )

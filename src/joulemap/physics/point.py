@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Final, NamedTuple, Self
 
 import attrs
@@ -16,7 +16,7 @@ from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.kind import Kinds
 from joulemap.physics.ledger import MAX_LINE_FJ
 from joulemap.physics.outcome import Timed
-from joulemap.physics.pipeline import decides, describe_shortage
+from joulemap.physics.pipeline import decides, refuse_bytes
 from joulemap.physics.record.address import SOURCE, STATIC_POWER, Address, read_number, set_numbers
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import STATIC_ACTION, EnergyAction
@@ -90,7 +90,9 @@ class Points:
         activations = float(kernels.peak_activation_bytes) / count_parts(float(kernels.batch), whole)
         required, capacity = float(kernels.total_weight_bytes) + activations, whole.memory_capacity.value
         faults = [(is_wrong, text.format, values) for is_wrong, text, values in whole.contradictions()]
-        faults.append((required > capacity, partial(describe_shortage, hardware.id), (required, capacity)))
+        faults.append(
+            (required > capacity, lambda *sizes: refuse_bytes(hardware.id, *sizes).text, (required, capacity))
+        )
         refusal = np.full(shape, "", dtype=object)
         for is_wrong, write, values in faults:
             wrong, *columns = np.broadcast_arrays(np.atleast_1d(is_wrong), *values)

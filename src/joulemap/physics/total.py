@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from joulemap.physics.change import point_hardware
 from joulemap.physics.outcome import Asked
-from joulemap.physics.pipeline import Evaluator
+from joulemap.physics.pipeline import Evaluator, refuse_precision
 from joulemap.physics.point import WIDE, Points, Spent, check_energy, name_spent, of_points
-from joulemap.physics.reason import refuse_precision
 from joulemap.physics.record.address import Address
 from joulemap.physics.record.configuration import FLOPS_PER_MAC, Configuration
 from joulemap.physics.record.hardware import Hardware

@@ -19,19 +19,17 @@ from joulemap.physics.column import gather, skeleton
 from joulemap.physics.fallback import choose_host_precision, find_fallen, split_work
 from joulemap.physics.kernel import KernelColumns, form_kernels
 from joulemap.physics.kind import Kinds
-from joulemap.physics.outcome import Asked, Timed, cut_runs
+from joulemap.physics.outcome import Timed
 from joulemap.physics.pipeline import TOGETHER, decides
 from joulemap.physics.power import PowerLaw
-from joulemap.physics.reason import find_shortage
-from joulemap.physics.record.configuration import NO_HOST, Configuration
+from joulemap.physics.record.configuration import NO_HOST
 from joulemap.physics.record.constant import STATIC
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import HOST_ACTION, LOSS_ACTION, STATIC_ACTION, UNATTRIBUTED
-from joulemap.physics.run import RunColumns
 from joulemap.physics.sum import Sums
 from joulemap.physics.timing import find_parts
 from joulemap.physics.workload import Booleans, Floats, WorkloadColumns
-from joulemap.system.errors import JoulemapError, UnsupportedError
+from joulemap.system.errors import JoulemapError
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J
 
@@ -133,52 +131,23 @@ class Varied:
             numbers = [number for number, (one, _) in enumerate(own) if one is chip]
             some = [hardware[number] for number in numbers]
             some = some if chip is self else [attrs.evolve(one, compiler=None) for one in some]
-            each = chip._each(some, lambda mine, timed: _list_totals(timed, len(mine)))
-            for number, totals in zip(numbers, each, strict=True):
+            for number, totals in zip(numbers, chip._evaluate_alone(some), strict=True):
                 host = own[number][1]
                 results[number] = (
                     totals if totals is None or host is None else _add_host(totals, host, hardware[number])
                 )
         return results
 
-    def run(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
-        """Return the workload's run on a chip that computes all of it. Columns of separate kernels repeat the run's
-        own.
-
-        Raises UnsupportedError if the workload does not fit the memory, otherwise like `evaluate`.
-        """
-        (run,) = _cut([(hardware, configuration)], Timed.of(self.kernels, hardware))
-        shortage = find_shortage(hardware.id, run.weight_bytes + run.activation_bytes, hardware.memory_capacity.value)
-        if shortage:
-            raise UnsupportedError.of(shortage)
-        return run
-
-    def run_all(self, asked: Sequence[Asked]) -> dict[str, RunColumns]:
-        """Return hardware digest -> result of `run`. Runs that fail are left out; equivalent hardware is evaluated
-        together.
-        """
-        runs = self._each(
-            [hardware for hardware, _ in asked], lambda mine, timed: _cut([asked[number] for number in mine], timed)
-        )
-        return {
-            run.hardware.digest: run
-            for run in runs
-            if run is not None and run.weight_bytes + run.activation_bytes <= run.hardware.memory_capacity.value
-        }
-
-    def _each(
-        self, hardware: Sequence[Hardware], make: Callable[[list[int], Timed], Sequence[Value]]
-    ) -> list[Value | None]:
-        """Return the result of `make` for each chip, or None if it raises. Equivalent hardware is timed once.
-
-        `make` receives the indices of the timed hardware and their timing.
+    def _evaluate_alone(self, hardware: Sequence[Hardware]) -> list[Totals | None]:
+        """Return the totals on each chip that runs all operators, or None if that raises. Equivalent hardware is timed
+        once.
         """
         alike: dict[Hashable, list[int]] = {}
         for number, one in enumerate(hardware):
             alike.setdefault(self._key(one, number), []).append(number)
         most = max(1, TOGETHER // max(1, Kinds.of(self.kernels).kernels.work.operator_count))
         waiting = [some[start : start + most] for some in alike.values() for start in range(0, len(some), most)]
-        values: list[Value | None] = [None] * len(hardware)
+        values: list[Totals | None] = [None] * len(hardware)
         while waiting:
             some = waiting.pop()
             # In a group, an invalid division means that one member is wrong; for one chip, its sums show it.
@@ -186,9 +155,8 @@ class Varied:
             try:
                 with np.errstate(all="ignore", divide=wrong, invalid=wrong):
                     for mine, timed in self._time([hardware[number] for number in some]):
-                        numbers = [some[index] for index in mine]
-                        for number, value in zip(numbers, make(numbers, timed), strict=True):
-                            values[number] = value
+                        for index, totals in zip(mine, _list_totals(timed, len(mine)), strict=True):
+                            values[some[index]] = totals
             except FAILURES:
                 half = len(some) // 2
                 waiting += [some[:half], some[half:]] if half else []
@@ -234,12 +202,6 @@ class Varied:
             for (work, stretch), (precision, weights) in zip(split_work(self.work, fallen), (own, theirs), strict=True)
         )
         return chip, None if helper is None else host.evaluate(helper)
-
-
-def _cut(asked: Sequence[Asked], timed: Timed) -> list[RunColumns]:
-    """Return the run of each configuration in `asked`, whose chips were timed together."""
-    whole, places = (timed, len(asked)), range(len(asked))
-    return cut_runs(whole, places, whole, places, asked)
 
 
 def _list_totals(timed: Timed, points: int) -> list[Totals]:

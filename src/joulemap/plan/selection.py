@@ -43,7 +43,7 @@ from joulemap.plan.budget import (
 from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.plan.kind import find_kind, list_kinds
 from joulemap.plan.target import AtLink, Target, WithoutHost
-from joulemap.system.errors import AmbiguousNameError, CatalogueError, SeveralChipsError, UnknownNameError, UsageError
+from joulemap.system.errors import AmbiguousNameError, CatalogueError, UnknownNameError, UsageError
 from joulemap.system.name import find_nearest, fold_name, join_words, split_names, split_words, unmark
 from joulemap.system.record import frozen
 from joulemap.system.units import format_si
@@ -308,7 +308,9 @@ def select_one(hardware: str | Hardware, settings: Settings) -> Selection:
     if len(selection.pairs) != 1:
         named = ", ".join(name_configured(entry.id, mode) for entry, mode in selection.pairs)
         name = hardware if isinstance(hardware, str) else hardware.id
-        raise SeveralChipsError(f"{name} is {len(selection.pairs)} chips, expected one: {named}")
+        raise UsageError(
+            f"{name} is {len(selection.pairs)} chips, expected one: {named}; `joulemap compare` takes several"
+        )
     return selection
 
 

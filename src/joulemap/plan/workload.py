@@ -25,7 +25,7 @@ from joulemap.plan.model import Model
 from joulemap.plan.model_name import find_batch, list_known, list_names, suggest
 from joulemap.plan.reader import reading_if_there
 from joulemap.store.connection import Connection, open_in_memory, transaction, using
-from joulemap.store.workload import find_workload, find_workloads, read_workload, write_workloads
+from joulemap.store.workload import find_workloads, read_workload, write_workloads
 from joulemap.system.errors import DatabaseError, ModelError, UnbatchedError, UntrustedError, UsageError
 from joulemap.system.resource import need_torch, remember
 
@@ -201,9 +201,7 @@ def find_stored(connection: Connection, models: Sequence[Model]) -> dict[int, tu
 
 def find_workload_id(connection: Connection, workload_key: str) -> int:
     """Return the id of a workload, which must be stored."""
-    workload_id = find_workload(connection, workload_key)
-    assert workload_id is not None
-    return workload_id
+    return find_workloads(connection, [workload_key])[workload_key]
 
 
 def trace(model: Model, talk: Talk) -> Workload:

@@ -103,6 +103,11 @@ def write_hardware(
         columns = {name: [one[name] for one in changed] for name in (changed[0] if changed else ())}
         insert_records(connection, table, parts, **{"hardware_digest": digests, index: numbers}, **columns)
 
+    def insert_listed(field: str, table: str) -> None:
+        columns, index = TABLES[table]
+        name = columns.partition(" ")[0]
+        insert(table, index, lambda one: ((part, {name: part.name}) for part in getattr(one, field)))
+
     insert_records(
         connection,
         "hardware_version",
@@ -128,12 +133,8 @@ def write_hardware(
             for name, peak in one.peaks.items()
         ),
     )
-    insert("hardware_level", "level_index", lambda one: ((part, {"level": part.name}) for part in one.memory_levels))
-    insert(
-        "hardware_power_mode", "mode_index", lambda one: ((part, {"power_mode": part.name}) for part in one.power_modes)
-    )
-    insert("hardware_link", "link_index", lambda one: ((part, {"link": part.name}) for part in one.links))
-    insert("hardware_load", "load_index", lambda one: ((part, {"load": part.name}) for part in one.loads))
+    for field, _, table, _ in LISTED:
+        insert_listed(field, table)
     insert("hardware_operator", "operator_index", _compiled)
     ids = _action_ids(connection, fresh)
     insert(

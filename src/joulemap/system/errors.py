@@ -90,10 +90,6 @@ class UsageError(JoulemapError):
     exit_code = ExitCode.USAGE
 
 
-class SeveralChipsError(UsageError):
-    """Several chips for a question about one."""
-
-
 class MissingPackageError(UsageError, ImportError):
     """Required package that is not installed; the text says how to install it."""
 

@@ -98,8 +98,7 @@ class Cgra(Indifferent):
         passes = np.maximum(ceil_divide(operations / outputs, stages), np.where(operations > 0, 1.0, 0.0))
         per_tile = np.minimum(outputs, elements)
         simple_cycles = waves * (passes * ceil_divide(per_tile, lanes) + np.where(operations > 0, depth, 0.0))
-        has_host = kernels.per_operator(kernels.per_kernel(work.mac_count)) > 0
-        cycles = np.where(work.has_macs, gemm_cycles, np.where(kernels.rides & has_host, 0.0, simple_cycles))
+        cycles = np.where(work.has_macs, gemm_cycles, np.where(kernels.rides & kernels.has_product, 0.0, simple_cycles))
 
         memory, read, written = memory_time(kernels, hardware, hardware.level("pmu"))
         used = np.where(~kernels.rides, np.minimum(tiles, units), 0.0)

@@ -48,7 +48,6 @@ import numpy as np
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.ledger import ActionCounts
 from joulemap.physics.placement import Overlap, Placement, overlap_engines
-from joulemap.physics.record.configuration import FLOPS_PER_MAC
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.silicon import UnitArea
@@ -121,7 +120,7 @@ class Dpu:
         misc_pixels = geometry["misc_pixel_parallelism"].value
         channels = geometry["input_channel_parallelism"].value
         depthwise_cycles = ceil_divide(pixels, misc_pixels) * ceil_divide(work.gemm_groups * work.gemm_n, channels)
-        macs_per_clock = peak.operations_per_clock / FLOPS_PER_MAC
+        macs_per_clock = peak.macs_per_clock
         executed = np.where(is_depthwise, depthwise_cycles * taps * misc_pixels * channels * batch, work.mac_count)
         executed = np.where(on_array, array_cycles * macs_per_clock * batch, executed)
         depthwise_cycles = depthwise_cycles * taps / hardware.coefficient("depthwise_efficiency")
@@ -232,7 +231,7 @@ class Dpu:
         """Return the count of each action per operator. `joulemap hardware show ID --energy` lists the actions."""
         work = kernels.work
         geometry = hardware.geometry
-        macs_per_clock = hardware.peaks[kernels.precision].operations_per_clock / FLOPS_PER_MAC
+        macs_per_clock = hardware.peaks[kernels.precision].macs_per_clock
         on_array = placement.on_array
         on_processor = self._on_processor(kernels)
         macs = np.where(~on_processor, work.mac_count, 0.0)

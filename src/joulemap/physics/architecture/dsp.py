@@ -34,7 +34,7 @@ import numpy as np
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.ledger import ActionCounts
 from joulemap.physics.placement import Indifferent, Placement, overlap_engines
-from joulemap.physics.record.configuration import FLOPS_PER_MAC, PRECISION_BYTES
+from joulemap.physics.record.configuration import PRECISION_BYTES
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.silicon import UnitArea
@@ -80,7 +80,7 @@ class Dsp(Indifferent):
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
         units = peak.unit_count
-        unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
+        unit_macs = peak.macs_per_clock
         is_gemm = work.is_gemm & work.has_macs
         on_matrix = is_gemm & self._has_matrix(kernels.precision, hardware)
         lanes = self._lanes(kernels.precision, hardware)
@@ -165,7 +165,7 @@ class Dsp(Indifferent):
 
         macs_per_instruction = np.where(
             work.is_gemm,
-            hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC / hardware.coefficient("vector_pipes"),
+            hardware.peaks[precision].macs_per_clock / hardware.coefficient("vector_pipes"),
             lanes,
         )
         fmas = vector_macs / macs_per_instruction

@@ -29,7 +29,7 @@ import numpy as np
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.ledger import ActionCounts
 from joulemap.physics.placement import Indifferent, Placement
-from joulemap.physics.record.configuration import FLOPS_PER_MAC, PRECISION_BYTES
+from joulemap.physics.record.configuration import PRECISION_BYTES
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.silicon import UnitArea
@@ -65,7 +65,7 @@ class Kpu(Indifferent):
         units = peak.unit_count
         rows = hardware.geometry["array_rows"].value
         columns = hardware.geometry["array_columns"].value
-        macs_per_clock = peak.operations_per_clock / FLOPS_PER_MAC
+        macs_per_clock = peak.macs_per_clock
         elements = rows * columns
 
         blocks = np.where(
@@ -77,8 +77,7 @@ class Kpu(Indifferent):
         block_cycles = np.where(work.has_macs, elements * work.gemm_k / macs_per_clock + rows + columns, 0.0)
         stream = hardware.coefficient("elementwise_per_clock")
         special_clocks = hardware.coefficient("special_function_clocks")
-        has_host = kernels.per_operator(kernels.per_kernel(work.mac_count)) > 0
-        rides = kernels.rides & has_host
+        rides = kernels.rides & kernels.has_product
         simple = (work.elementwise_count + special_clocks * work.special_count) / np.maximum(blocks, 1.0)
         simple_cycles = np.where(rides | work.has_macs, 0.0, simple / stream)
         compute = waves * (block_cycles + simple_cycles) / peak.clock_hz
@@ -123,7 +122,7 @@ class Kpu(Indifferent):
         hops = hardware.coefficient("mesh_hops")
         used = placement.units_used * elements
         cycles = placement.cycles
-        macs_per_clock = hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC
+        macs_per_clock = hardware.peaks[precision].macs_per_clock
         slots = np.where(macs > 0, cycles * placement.units_total * macs_per_clock, 0.0)
         k_steps = np.where(macs > 0, placement.wave_count * work.gemm_k, placement.wave_count)
         return {

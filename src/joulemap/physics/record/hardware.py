@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +19,7 @@ from joulemap.physics.record.configuration import (
     BOUNDARY_NAMES,
     CALL_CLOCKS,
     CHIP,
+    FLOPS_PER_MAC,
     HOST_TRANSFER,
     LAUNCH,
     LINK_LANES,
@@ -89,8 +90,18 @@ UNITS: Final[Mapping[str, str]] = {
     "price_purchase": "USD",
     "price_cloud": "USD/h",
     "host_share": "1",
+    "rate": "ops/s",
+    "capacity": "B",
+    "bandwidth": "B/s",
+    "power": "W",
+    "link_count": "1",
+    "lane_count": "1",
+    "domain_size": "1",
+    "latency": "s",
+    "energy": "J/B",
+    "price": "USD",
 }
-"""Quantity of a chip -> SI unit."""
+"""Number of a chip, or of its peaks, memory levels, links and loads -> SI unit."""
 
 TOLERANCE: Final = 0.03
 """Largest relative disagreement between numbers that follow from each other."""
@@ -147,18 +158,20 @@ LOAD_COVERS: Final = tuple(one.name for one in BOUNDARIES if one.includes_board)
 the system."""
 
 
-def _in_unit(unit: str) -> Callable[[object, attrs.Attribute[Any], object], None]:
-    """Build a validator for a quantity in this unit; None is valid if it is the field's default."""
+def _is_measured(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    """Check that a number has its unit; None is valid if it is the field's default."""
+    if value is None and attribute.default is None:
+        return
+    unit = UNITS[attribute.name]
+    if not isinstance(value, Quantity):
+        raise TypeError(f"{attribute.name} is {value!r}, expected a Quantity in {unit}")
+    if value.unit != unit:
+        raise ValueError(f"{attribute.name} is in {value.unit}, expected {unit}")
 
-    def check(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-        if value is None and attribute.default is None:
-            return
-        if not isinstance(value, Quantity):
-            raise TypeError(f"{attribute.name} is {value!r}, expected a Quantity in {unit}")
-        if value.unit != unit:
-            raise ValueError(f"{attribute.name} is in {value.unit}, expected {unit}")
 
-    return check
+def _check_units(_kind: type, fields: list[attrs.Attribute[Any]]) -> list[attrs.Attribute[Any]]:
+    """Return the fields of a record, where the unit of each quantity is checked."""
+    return [one.evolve(validator=_is_measured) if "Quantity" in str(one.type).split() else one for one in fields]
 
 
 def _is_text(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
@@ -166,11 +179,11 @@ def _is_text(_instance: object, attribute: attrs.Attribute[Any], value: object) 
         raise TypeError(f"{attribute.name} is {value!r}, expected a text")
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, field_transformer=_check_units)
 class Peak:
     """Dense peak rate at one precision: operations per clock x units x clock."""
 
-    rate: Quantity = attrs.field(validator=_in_unit("ops/s"))
+    rate: Quantity
     """Dense operations per second; one MAC is two operations, and sparsity is never counted."""
     operations_per_clock: float
     """Operations per clock of one unit."""
@@ -182,8 +195,13 @@ class Peak:
     explanation: str = ""
     """Reason why the published rate differs from operations per clock x units x clock; empty if it does not."""
 
+    @property
+    def macs_per_clock(self) -> float:
+        """MACs per clock of one unit."""
+        return self.operations_per_clock / FLOPS_PER_MAC
 
-@frozen(kw_only=True)
+
+@frozen(kw_only=True, field_transformer=_check_units)
 class MemoryLevel:
     """On-chip memory level."""
 
@@ -192,13 +210,13 @@ class MemoryLevel:
     """Kind of level: a cache keeps recently used data; a scratchpad keeps what the program stores."""
     per: str = attrs.field(validator=attrs.validators.in_(LEVEL_PLACES))
     """Part of the chip to which one instance of the level belongs, such as `core` or `chip`."""
-    capacity: Quantity = attrs.field(validator=_in_unit("B"))
+    capacity: Quantity
     """Capacity of one instance."""
-    bandwidth: Quantity | None = attrs.field(default=None, validator=_in_unit("B/s"))
+    bandwidth: Quantity | None = None
     """Bandwidth of all instances together."""
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, field_transformer=_check_units)
 class Link:
     """Link between a device and its peers, or between a device and its host."""
 
@@ -212,17 +230,17 @@ class Link:
     """Generation as counted by the vendor or the standard; empty if there is only one."""
     topology: str = attrs.field(default="", validator=attrs.validators.in_(("", *LINK_TOPOLOGIES)))
     """Topology of the devices in a domain; empty for a host link or if unknown."""
-    link_count: Quantity = attrs.field(validator=_in_unit("1"))
+    link_count: Quantity
     """Links per device, to one peer or to several."""
-    lane_count: Quantity | None = attrs.field(default=None, validator=_in_unit("1"))
+    lane_count: Quantity | None = None
     """Lanes of one link in one direction."""
-    bandwidth: Quantity = attrs.field(validator=_in_unit("B/s"))
+    bandwidth: Quantity
     """Bandwidth in one direction, all links of the device together."""
-    domain_size: Quantity | None = attrs.field(default=None, validator=_in_unit("1"))
+    domain_size: Quantity | None = None
     """Devices that the links can connect, including this one."""
-    latency: Quantity = attrs.field(validator=_in_unit("s"))
+    latency: Quantity
     """Time of a minimal message to the next device; the fixed cost of one step of a collective."""
-    energy: Quantity = attrs.field(validator=_in_unit("J/B"))
+    energy: Quantity
     """Energy that a device spends to send one byte and to receive one. External switches are excluded."""
 
     @property
@@ -236,7 +254,7 @@ class Link:
         return self.bandwidth.value / self.width
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, field_transformer=_check_units)
 class MeasuredLoad:
     """Workload under which a board's power was measured at its default power mode."""
 
@@ -247,7 +265,7 @@ class MeasuredLoad:
     batch: int = attrs.field(validator=attrs.validators.ge(1))
     runtime: str = attrs.field(validator=attrs.validators.in_(RUNTIME_NAMES))
     covers: str = attrs.field(default=BOARD, validator=attrs.validators.in_(LOAD_COVERS))
-    power: Quantity = attrs.field(validator=_in_unit("W"))
+    power: Quantity
     """Average power with batches back to back."""
     tracer_version: str
     """Version of the tracer for the workload; another version may count other operators."""
@@ -258,13 +276,13 @@ class MeasuredLoad:
         return f"{self.model} at {self.precision}, batch {self.batch}, {self.runtime}"
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, field_transformer=_check_units)
 class PowerMode:
     """Named operating point with a clock and power cap."""
 
     name: str
-    tdp: Quantity = attrs.field(validator=_in_unit("W"))
-    clock: Quantity = attrs.field(validator=_in_unit("Hz"))
+    tdp: Quantity
+    clock: Quantity
     unit_count: Quantity | None = None
     """Active units; None for all."""
     memory_bandwidth: Quantity | None = None
@@ -339,7 +357,7 @@ def _price_host(host: Hardware, around: Surrounding | None) -> EnergyAction:
     )
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, field_transformer=_check_units)
 class Hardware:
     """One chip with every number that the models need; each number has a unit, basis and source."""
 
@@ -380,37 +398,37 @@ class Hardware:
     """Package of another distribution that describes it, with version; empty for any other hardware."""
     helper: Hardware | None = attrs.field(default=None, repr=False)
     """Host that computes the fallback operators, with a voltage that does not depend on its clock; None without one."""
-    process_node: Quantity = attrs.field(validator=_in_unit(UNITS["process_node"]))
-    launch_year: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["launch_year"]))
-    unit_count: Quantity = attrs.field(validator=_in_unit(UNITS["unit_count"]))
-    clock: Quantity = attrs.field(validator=_in_unit(UNITS["clock"]))
+    process_node: Quantity
+    launch_year: Quantity | None = None
+    unit_count: Quantity
+    clock: Quantity
     """Clock from which times are calculated."""
-    clock_base: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["clock_base"]))
-    clock_boost: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["clock_boost"]))
+    clock_base: Quantity | None = None
+    clock_boost: Quantity | None = None
     """Highest clock of this board."""
-    clock_sustained: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["clock_sustained"]))
-    clock_die: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["clock_die"]))
+    clock_sustained: Quantity | None = None
+    clock_die: Quantity | None = None
     """Highest clock of any board with the same die, reached at the die's highest voltage."""
-    memory_capacity: Quantity = attrs.field(validator=_in_unit(UNITS["memory_capacity"]))
-    memory_bandwidth: Quantity = attrs.field(validator=_in_unit(UNITS["memory_bandwidth"]))
-    memory_bus_width: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["memory_bus_width"]))
-    memory_data_rate: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["memory_data_rate"]))
+    memory_capacity: Quantity
+    memory_bandwidth: Quantity
+    memory_bus_width: Quantity | None = None
+    memory_data_rate: Quantity | None = None
     """Memory transfers per second on one pin."""
-    tdp: Quantity = attrs.field(validator=_in_unit(UNITS["tdp"]))
-    power_limit_lowest: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["power_limit_lowest"]))
+    tdp: Quantity
+    power_limit_lowest: Quantity | None = None
     """Lowest power limit that the board's driver accepts; None if no source states it."""
-    power_limit_highest: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["power_limit_highest"]))
+    power_limit_highest: Quantity | None = None
     """Highest power limit that the board's driver accepts; None if no source states it."""
-    idle_power: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["idle_power"]))
-    static_power: Quantity = attrs.field(validator=_in_unit(UNITS["static_power"]))
+    idle_power: Quantity | None = None
+    static_power: Quantity
     """Active idle: power drawn at any load while the chip runs; it is the static line of the ledger."""
-    context_power: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["context_power"]))
+    context_power: Quantity | None = None
     """Power while a process holds a context and computes nothing; None if it was not measured."""
-    loaded_power: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["loaded_power"]))
+    loaded_power: Quantity | None = None
     """Power while a model is loaded and waits for requests; None if it was not measured."""
-    price_purchase: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["price_purchase"]))
-    price_cloud: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["price_cloud"]))
-    host_share: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["host_share"]))
+    price_purchase: Quantity | None = None
+    price_cloud: Quantity | None = None
+    host_share: Quantity | None = None
     """Cost of the host as a share of the hardware's cost; 0 if the purchase price covers a whole computer.
 
     None means the default of cost answers; it is 0 for hardware that is a host itself (`is_host`).

@@ -508,9 +508,9 @@ RULES: Final[dict[str, Rule]] = {
     "input_shape_ids": _like("input_ids", value=0),
     "input_pronunciation_ids": _like("input_ids", value=0),
     "bbox": lambda guess: zeros(guess.batch, guess.tokens(), 4),
-    "decoder_input_values": lambda guess: _embeddings(guess, guess.tokens()),
-    "inputs_embeds": lambda guess: _embeddings(guess, guess.tokens()),
-    "inputs": lambda guess: _embeddings(guess, guess.tokens()),
+    **dict.fromkeys(
+        ("decoder_input_values", "inputs_embeds", "inputs"), lambda guess: _embeddings(guess, guess.tokens())
+    ),
     "hidden_states": _hidden,
     "encoder_hidden_states": _encoded,
     "query_embeds": lambda guess: _embeddings(guess, guess.number("text", "num_query_tokens") or 32),

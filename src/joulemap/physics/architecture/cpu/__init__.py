@@ -163,7 +163,7 @@ def _vector(hardware: Hardware, precision: str) -> _Vector:
     instruction = datapath if wide is None else wide.value / BITS_PER_BYTE
     pipes = hardware.geometry["fma_pipe_count"].value
     item = PRECISION_BYTES[precision if precision in LANE_PRECISIONS else "fp32"]
-    macs_per_clock = peak.operations_per_clock / FLOPS_PER_MAC
+    macs_per_clock = peak.macs_per_clock
     return _Vector(
         instruction_bytes=instruction,
         lanes=instruction / item,
@@ -210,7 +210,7 @@ def _find_gain(hardware: Hardware, precision: str, tiles: Floats) -> tuple[Float
     if total is None:
         return 1.0, 1.0
     busy, peak = np.rint(hardware.unit_count.value), hardware.peaks[precision]
-    taken = peak.operations_per_clock / FLOPS_PER_MAC * PRECISION_BYTES[precision]
+    taken = peak.macs_per_clock * PRECISION_BYTES[precision]
     lanes = hardware.geometry["simd_width"].value / BITS_PER_BYTE * hardware.geometry["fma_pipe_count"].value
     ratio = hardware.coefficient(REFILL) * np.minimum(taken / lanes, 1.0)
     shared = 1.0 + (ratio * np.minimum(tiles, busy) / np.maximum(total.value, busy)) ** SHARPNESS

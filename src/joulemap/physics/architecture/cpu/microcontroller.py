@@ -84,6 +84,5 @@ def count_clocks(kernels: KernelColumns, hardware: Hardware) -> Floats:
     moved = np.where(work.of_kind("data_movement"), kernels.output_bytes / kernels.item_bytes, 0.0)
     elements = (work.elementwise_count + moved) * (core * hardware.coefficient("element_clocks"))
     functions = work.special_count * (core * hardware.coefficient("special_clocks"))
-    has_macs = kernels.per_operator(kernels.per_kernel(work.mac_count)) > 0.0
-    clocks: Floats = np.where(has_macs, products, elements + functions)
+    clocks: Floats = np.where(kernels.has_product, products, elements + functions)
     return clocks

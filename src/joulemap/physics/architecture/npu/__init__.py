@@ -179,7 +179,7 @@ class Npu(Indifferent):
     def _place(self, kernels: KernelColumns, hardware: Hardware, divisor: float) -> NpuPlacement:
         """Return the placement for a batch that uses n / `divisor` of the n copies of a model, rounded up."""
         peak = hardware.peaks[hardware.product_precision(kernels.precision)]
-        unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
+        unit_macs = peak.macs_per_clock
         copies = count_copies(kernels, hardware, divisor)
         own, copy_units = take_fullest(kernels, hardware, divisor)
         work, copy_part = own.work, copy_units / peak.unit_count
@@ -254,8 +254,9 @@ class Npu(Indifferent):
         if FOLDED not in hardware.geometry:
             return False
         work = kernels.work
-        has_product = kernels.per_operator(kernels.per_kernel(work.mac_count)) > 0.0
-        mask: Booleans = kernels.rides & has_product & (kernels.input_bytes == 0.0) & (work.special_count == 0.0)
+        mask: Booleans = (
+            kernels.rides & kernels.has_product & (kernels.input_bytes == 0.0) & (work.special_count == 0.0)
+        )
         return mask
 
     @staticmethod

@@ -142,8 +142,7 @@ def loaded_bytes(kernels: KernelColumns, hardware: Hardware) -> Floats:
 def _count_layers(kernels: KernelColumns, hardware: Hardware) -> Floats:
     """Return the layers per operator: n in the module's formulas."""
     work = kernels.work
-    has_product = kernels.per_operator(kernels.per_kernel(work.mac_count)) > 0.0
-    layers = np.where(work.has_macs | (kernels.leads & ~has_product), 1.0, 0.0)
+    layers = np.where(work.has_macs | (kernels.leads & ~kernels.has_product), 1.0, 0.0)
     return np.where(work.of_kind(*STEPWISE), hardware.coefficient("reduction_layers"), layers)
 
 

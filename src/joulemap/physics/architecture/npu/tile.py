@@ -7,7 +7,6 @@ from typing import Final
 import numpy as np
 
 from joulemap.physics.kernel import KernelColumns
-from joulemap.physics.record.configuration import FLOPS_PER_MAC
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.traffic import ceil_divide
 from joulemap.physics.workload import Floats
@@ -42,7 +41,7 @@ def tile(kernels: KernelColumns, hardware: Hardware, units: Floats | float) -> T
     work = kernels.work
     geometry = hardware.geometry
     peak = hardware.peaks[hardware.product_precision(kernels.precision)]
-    unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
+    unit_macs = peak.macs_per_clock
     groups, m, n, k = work.gemm_groups, work.gemm_m, work.gemm_n, work.gemm_k
     rows: Floats | float
     columns: Floats | float
@@ -102,6 +101,6 @@ def _count_depth(kernels: KernelColumns, hardware: Hardware) -> Floats:
 
 def _square_edge(hardware: Hardware, precision: str) -> Floats | float:
     """Return the edge of the largest square of outputs that a unit's MACs can form."""
-    unit_macs = hardware.peaks[hardware.product_precision(precision)].operations_per_clock / FLOPS_PER_MAC
+    unit_macs = hardware.peaks[hardware.product_precision(precision)].macs_per_clock
     edge: Floats | float = np.maximum(1.0, np.floor(np.sqrt(unit_macs)))
     return edge

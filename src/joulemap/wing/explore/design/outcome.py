@@ -34,7 +34,7 @@ from joulemap.physics import (
     Workload,
 )
 from joulemap.physics.change import follow
-from joulemap.physics.pipeline import describe_precision
+from joulemap.physics.pipeline import refuse_precision
 from joulemap.physics.record.address import MEMORY_BANDWIDTH
 from joulemap.physics.total import empty, evaluate_points
 from joulemap.system import FJ_PER_J, FS_PER_S, define, frozen
@@ -222,7 +222,7 @@ def evaluate_model(space: Space, values: Mapping[str, Floats], model: ModelShare
     """
     law = space.law
     if model.configuration.precision not in law.hardware.peaks and not model.evaluator.falls_back(law.hardware):
-        return _refuse(describe_precision(law.hardware, model.configuration.precision), count)
+        return _refuse(refuse_precision(law.hardware, model.configuration.precision).text, count)
     grid, places = _find_grid(values, count)
     followed = law.follow(grid) if values else {}
     asked = {law.constants[name].address: column for name, column in followed.items()}

@@ -37,7 +37,7 @@ from joulemap.physics.power import PowerLaw
 from joulemap.physics.record.address import replace_value, set_fields
 from joulemap.physics.record.constant import LOSS, word_changes
 from joulemap.physics.record.reference import LOSS_ACTION
-from joulemap.physics.variation import FAILURES, Totals, Varied, watch_asked
+from joulemap.physics.variation import FAILURES, Totals, watch_asked
 from joulemap.system import FJ_PER_J, FS_PER_S, define
 from joulemap.system.record import vary
 from joulemap.wing.place.box.candidate import Candidate, run_again
@@ -158,7 +158,7 @@ class VariedBox:
     work: WorkloadColumns
     configuration: Configuration
     _placed: Candidate | None = attrs.field(default=None, init=False)
-    _parts: dict[int, Varied] = attrs.field(factory=dict, init=False)
+    _parts: dict[int, Evaluator] = attrs.field(factory=dict, init=False)
     """Device -> its part of the model; identical devices side by side have one entry, the first."""
     _runs: dict[tuple[int, str], RunColumns] = attrs.field(factory=dict, init=False)
     """(device, digest of its chip) -> run of its part, which is reused while only other devices vary."""
@@ -204,7 +204,8 @@ class VariedBox:
                 if (number, digest) not in self._runs
             ]
             with np.errstate(all="ignore"):
-                self._runs |= {(number, digest): run for digest, run in part.run_all(asked).items()}
+                runs = part.evaluate_all(asked)
+            self._runs |= {(number, one.hardware.digest): one for one in runs if isinstance(one, RunColumns)}
         results: list[Totals | None] = []
         for one in hardware:
             try:
@@ -218,18 +219,15 @@ class VariedBox:
         placed = place(problem, hardware.goal)
         firsts = [mine[0] for mine in problem.kinds.values() if mine[0] in placed.members]
         whole = Evaluator(self.work)
-        evaluators = dict.fromkeys(firsts, whole) if placed.run is None else form_parts(problem, placed.run.devices)
-        for number, one in evaluators.items():
-            own = problem.members[number].configuration
-            self._parts[number] = Varied(one.form(own, own.runtime), one.work, own.weight_precision)
+        self._parts = dict.fromkeys(firsts, whole) if placed.run is None else form_parts(problem, placed.run.devices)
         return placed
 
     def _run(self, number: int, member: Member) -> RunColumns:
-        """Return the run of a device's part of the model; raises like `Varied.run`."""
+        """Return the run of a device's part of the model; raises like `Evaluator.evaluate`."""
         key = number, member.hardware.digest
         if key not in self._runs:
             chip = attrs.evolve(member.hardware, compiler=None)
-            self._runs[key] = self._parts[number].run(chip, member.configuration)
+            self._runs[key] = self._parts[number].evaluate(chip, member.configuration)
         return self._runs[key]
 
     def find_asked(self, hardware: Hardware) -> frozenset[str]:
