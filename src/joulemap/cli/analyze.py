@@ -49,7 +49,7 @@ def analyze(
     if by is None and (level == "event" or not subgraph):
         answer = workspace.analyze(model, named, settings, subgraph=subgraph)
         by_level = level or "action"
-        document = output.draw(answer.document(by=by_level, limit=limit, repeated=repeated), answer, by=by_level)
+        document = output.sketch(output.draw(answer, by=by_level, limit=limit, repeated=repeated), answer, by=by_level)
         output.write(document, answer)
         return
     if output.shows("check"):
@@ -59,4 +59,4 @@ def analyze(
     parts = workspace.break_down(
         model, named, settings, level=level or "subgraph", by=by or "action", subgraph=subgraph
     )
-    output.write(output.draw(parts.document(limit=limit, repeated=repeated), parts, limit=limit))
+    output.write(output.sketch(output.draw(parts, limit=limit, repeated=repeated), parts, limit=limit))

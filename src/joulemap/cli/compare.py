@@ -104,7 +104,7 @@ def compare(
     else:
         answer = workspace.compare_parts(model, settings, by=level, metric=metric)
     drawn: dict[str, Any] = {"limit": limit} if level in ("subgraph", "operator") and not is_ranked else {}
-    document = output.draw(answer.document(limit=limit, repeated=output.repeat(run)), answer, **drawn)
+    document = output.sketch(output.draw(answer, limit=limit, repeated=output.repeat(run)), answer, **drawn)
     output.write(document, answer)
 
 

@@ -46,5 +46,5 @@ def cost(
         between=split_names(between),
         limits=limits.read(),
     )
-    document = output.draw(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit)
+    document = output.sketch(output.draw(answer, limit=limit, repeated=output.repeat(run)), answer, limit=limit)
     output.write(document, answer)

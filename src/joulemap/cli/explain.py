@@ -52,5 +52,5 @@ def explain(
         run.name(model), *hardware.read_both(), run.settings(), metric=metric, subgraph=subgraph
     )
     repeated = output.repeat(run)
-    document = output.draw(answer.document(by=level, limit=limit, repeated=repeated), answer)
+    document = output.sketch(output.draw(answer, by=level, limit=limit, repeated=repeated), answer)
     output.write(document, answer)

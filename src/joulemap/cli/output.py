@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack
 
 import attrs
 import typer
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import RunDivision
     from joulemap.domain.table import Table
     from joulemap.show.present.document import Document
+    from joulemap.show.view import Options
     from joulemap.workspace import Workspace
 
 PARQUET: Final = "parquet"
@@ -250,7 +251,13 @@ class OutputOptions(DatabaseOptions):
             voice.detail(f"query {table.title}: {len(table):,} {'row' if len(table) == 1 else 'rows'}")
         self._print_sql(tables)
 
-    def draw(self, document: Document, answer: Answer, *, by: RunDivision = "action", limit: int = 40) -> Document:
+    def draw(self, answer: Answer, **options: Unpack[Options]) -> Document:
+        """Return the document of an answer."""
+        from joulemap.show.view import draw
+
+        return draw(answer, **options)
+
+    def sketch(self, document: Document, answer: Answer, *, by: RunDivision = "action", limit: int = 40) -> Document:
         """Return the document of an answer, with its text chart first if `--show plot` asks for it.
 
         `by` is the table to draw of an answer with several tables, `limit` the maximum number of rows to draw.
@@ -259,8 +266,10 @@ class OutputOptions(DatabaseOptions):
             return document
         from joulemap.show.figure.sketch import make_sketches
         from joulemap.show.present.document import Section, Text
+        from joulemap.show.view import find_page
 
-        drawn = [one for drawing in answer.sketched(by) for one in make_sketches(drawing, limit, answer.projected)]
+        drawings = find_page(answer).sketched(answer, by)
+        drawn = [one for drawing in drawings for one in make_sketches(drawing, limit, answer.projected)]
         section = Section("Sketch", drawn)
         nothing = Section("Sketch", Text("nothing to draw: no row has a value"))
         return document.after([section if section.texts else nothing])

@@ -48,5 +48,5 @@ def utilization(
         has_advice=advice,
         is_pairing=pairing,
     )
-    document = output.draw(answer.document(limit=limit, repeated=output.repeat(run)), answer)
+    document = output.sketch(output.draw(answer, limit=limit, repeated=output.repeat(run)), answer)
     output.write(document, answer)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -16,7 +15,6 @@ from joulemap.show.layout import is_whole, lay, show_assumed
 from joulemap.show.plain import list_facts
 from joulemap.show.present.cell import PROJECTION_NOTE
 from joulemap.show.present.document import Document, EnergyCell, Grid, Lines, Section, Text
-from joulemap.show.present.format import TABLE, write
 from joulemap.show.present.template import Template
 from joulemap.show.refusal import count_left_out
 from joulemap.show.run import find_conditions, title_runs
@@ -46,23 +44,6 @@ PICTURE_ROWS: Final = 6
 """Lines of the chart of a first screen, without its axes."""
 
 NO_TEXTS: Final[Mapping[str, str]] = {}
-
-
-def draw_text(answer: Answer) -> str:
-    """Return the first screen of an answer as text, without commands; Python callers use methods instead."""
-    places = ("`.document().notes`", "`.document().details`")
-    shown = _without_steps(answer.document()).on_screen(notes=False, details=False, hints=places)
-    return write(shown, TABLE, shutil.get_terminal_size().columns)
-
-
-def draw_html(answer: Answer) -> str:
-    """Return HTML for a notebook: figures if vl-convert-python is installed, then the tables."""
-    from joulemap.show.figure.convert import is_installed
-    from joulemap.show.figure.figure import draw_svg
-
-    drawn = [draw_svg(figure) for figure in answer.figures()] if is_installed() else []
-    figures = "".join(f"<figure>{one}</figure>\n" for one in drawn)
-    return f"{figures}{write(_without_steps(answer.document()), 'html')}"
 
 
 def lay_rows(answer: Answer, table: Table[Any], columns: str, **shown: Any) -> Grid:
@@ -238,11 +219,6 @@ def fill_steps(steps: Iterable[Template], row: object, repeated: Sequence[str], 
         for words, step in filled
         if words
     ]  # fmt: skip
-
-
-def _without_steps(document: Document) -> Document:
-    """Return a document without its shell commands; Python callers use methods instead."""
-    return attrs.evolve(document, steps=())
 
 
 def drop_options(repeated: Sequence[str], names: Collection[str]) -> list[str]:

@@ -65,4 +65,4 @@ class PageOptions:
 
             page = write_page(report_answer(answer, document, command=spell_line()))
             emit(page.rstrip("\n"), self.report, (output.db,))
-        output.write(output.draw(document, answer), checked)
+        output.write(output.sketch(document, answer), checked)

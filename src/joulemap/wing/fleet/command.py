@@ -53,7 +53,7 @@ def fleet(
         demand=asked,
         serving=serving.read(),
     )
-    document = answer.document(limit=limit, repeated=(*serving.repeat(), *output.repeat(run)))
+    document = output.draw(answer, limit=limit, repeated=(*serving.repeat(), *output.repeat(run)))
     page.write(document, answer, output, checked=answer)
     if not answer.is_met:
         raise typer.Exit(ExitCode.UNSUPPORTED)

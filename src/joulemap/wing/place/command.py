@@ -82,5 +82,5 @@ def place(
     answer = page.workspace(output).place(
         model, box, settings=run.settings(), on=tuple(on or ()), links=tuple(links or ()), goal=goal
     )
-    document = answer.document(limit=limit, repeated=output.repeat(run))
+    document = output.draw(answer, limit=limit, repeated=output.repeat(run))
     page.write(document, answer, output, checked=answer)
