@@ -15,8 +15,8 @@ from joulemap.domain.table import Table, group
 from joulemap.generated.diff import VersionFigure
 from joulemap.show.caveat import RANGES, describe_caveat
 from joulemap.show.choice import MOST_WHY
+from joulemap.show.page import list_facts
 from joulemap.show.pair import EXACT_UNITS, lay_terms, prove_terms
-from joulemap.show.plain import list_facts
 from joulemap.show.present.cell import (
     mark_projected,
     show,

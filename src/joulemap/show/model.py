@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.ask.engine import describe_evaluation
+from joulemap.ask.answer import describe_evaluation
 from joulemap.ask.model import ModulesAnswer, ProfileAnswer
 from joulemap.ask.rule import find_assumed
 from joulemap.domain.table import Table

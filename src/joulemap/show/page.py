@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
-from joulemap.ask.engine import describe_evaluation, describe_unread
+from joulemap.ask.answer import describe_evaluation, describe_unread
+from joulemap.ask.fact import Facts, Quantity
 from joulemap.show.caveat import describe_trust, find_unpriced, list_notes
 from joulemap.show.choice import finish
 from joulemap.show.layout import is_whole, lay, show_assumed
-from joulemap.show.plain import list_facts
 from joulemap.show.present.cell import PROJECTION_NOTE
 from joulemap.show.present.document import Document, EnergyCell, Grid, Lines, Section, Text
 from joulemap.show.present.template import Template
@@ -24,7 +25,6 @@ from joulemap.system.name import PROJECTED, is_module_name
 
 if TYPE_CHECKING:
     from joulemap.ask.answer import Answer, RunAnswer
-    from joulemap.ask.fact import Facts
     from joulemap.ask.scope import Scope
     from joulemap.domain.figure import DrawingName, ShownName
     from joulemap.domain.table import Table
@@ -234,3 +234,24 @@ def add_marks(notes: Sequence[str], sections: Iterable[Section]) -> tuple[str, .
     """Return the notes, with an explanation of the projection mark if a section or a note shows the mark."""
     is_marked = any(PROJECTED in text for section in sections for text in section.texts)
     return (*notes, *((PROJECTION_NOTE,) if is_marked and PROJECTION_NOTE not in notes else ()))
+
+
+def to_plain(value: Any) -> Any:
+    """Return a value of a fact as a mapping, list, number or text; empty fields are left out."""
+    if isinstance(value, Quantity):
+        width = {"half_width": value.half_width} if value.half_width else {}
+        return {"value": to_plain(value.value), "unit": value.unit, **width}
+    if attrs.has(type(value)):
+        fields = {one.name: getattr(value, one.name) for one in attrs.fields(type(value))}
+        return {name: to_plain(one) for name, one in fields.items() if one not in (None, (), "", {})}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else "inf"
+    if isinstance(value, dict):
+        return {str(name): to_plain(one) for name, one in value.items()}
+    return [to_plain(one) for one in value] if isinstance(value, tuple | list) else value
+
+
+def list_facts(facts: Facts) -> dict[str, Any]:
+    """Return what an answer asks, its runs, and its facts by type."""
+    listed = [{"fact": type(one).__name__.lower(), **to_plain(one)} for one in facts.facts]
+    return {"asked": list(facts.asked), "runs": to_plain(dict(facts.runs)), "facts": listed}

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.ask.engine import INFERENCE
+from joulemap.ask.answer import INFERENCE
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Quantity, Share, Turn
 from joulemap.show.caveat import show_middle
 from joulemap.show.choice import MOST_WHY, describe_beyond, describe_choices, finish
