@@ -221,7 +221,6 @@ PAGES: Final = {
     ),
     ModulesAnswer: Shape(
         first=describe_modules,
-        why=(),
         trust=describe_ranges,
         notes=lambda _: (SPLIT,),
         steps=("analyze {model} {spelled}",),

@@ -1,30 +1,26 @@
 """Pages of answers: what an answer says, shows and suggests is a record, a `Shape`, which this module carries out.
 
-Lines select facts and hold a text; parts select a table of the answer and hold its columns; steps are texts.
+Functions of the facts have its lines; parts select a table of the answer and hold its columns; steps are texts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, Final
 
 import attrs
 
-from joulemap.ask.answer import INFERENCE
-from joulemap.ask.fact import Change, Choice, Entry, Facts, Quantity, Share, Turn
+from joulemap.ask.fact import AboutRuns, Change, Facts, Quantity, Turn
 from joulemap.show.caveat import show_middle
-from joulemap.show.choice import MOST_WHY, describe_beyond, describe_choices, finish
+from joulemap.show.choice import MOST_WHY, describe_beyond
 from joulemap.show.layout import lay_facts
 from joulemap.show.page import Drawings, Figures, compose, draw_picture, fill_steps, lay_rows, tell_left_out
 from joulemap.show.present.document import Block, Document, Section
 from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_run
 from joulemap.system.record import frozen
-
-TAGS: Final = ("metric", "level", "axis", "cause", "kind", "case")
-"""Fields of a fact that a selector names, after the type of the fact: `share pattern`, `change fusion`."""
 
 RESERVED: Final = (
     "asked", "beside", "dropped", "has_reasons", "has_steps", "is_alone", "limited", "notes", "omitted",
@@ -33,26 +29,6 @@ RESERVED: Final = (
 """Choices that a page reads itself (`Page.choices`). All others fill slots; one named like a table has its rows."""
 
 NOTHING: Final[Mapping[str, Any]] = {}
-EMPTY: Final = Template("")
-
-
-class _Lacking:
-    """Row without any value: a slot that no fact fills is empty, so that its optional part is left out."""
-
-    def __getattr__(self, _name: str) -> None:
-        return None
-
-
-def select(facts: Facts, selector: str) -> list[Any]:
-    """Return the facts that a selector names. The share of an only part is never said."""
-    kind, *tags = selector.split()
-    return [
-        one
-        for one in facts.facts
-        if type(one).__name__.lower() == kind
-        and {*tags} <= {getattr(one, name, None) for name in TAGS}
-        and not (isinstance(one, Share) and one.total == 1)
-    ]
 
 
 def read(fact: Any, facts: Facts) -> dict[str, Any]:
@@ -73,57 +49,20 @@ def read(fact: Any, facts: Facts) -> dict[str, Any]:
     return {**shown, **change, **named}
 
 
-@frozen
-class Line:
-    """Text on facts: one line per fact of the first selector, or with `each` one line on all of them.
+def tell(
+    text: Template, fact: AboutRuns, facts: Facts, /, beside: Mapping[str, AboutRuns | None] = NOTHING, **more: Any
+) -> str:
+    """Return a text on one fact, with the values of `read` and `more` in its slots.
 
-    Further selectors add the values of their first fact of the same run and metric; `share time as time` adds those of
-    any metric to slots such as `time_share`. `text` may map a tag of the fact to a text, and `more` returns further
-    values of a fact.
+    A fact in `beside` has the slots that begin with its name and an underscore; they are empty if it is None.
     """
-
-    text: Mapping[str, Template]
-    selectors: tuple[str, ...]
-    each: Template | None = None
-    more: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
-
-    def tell(self, facts: Facts, **values: Any) -> Iterator[str]:
-        """Yield the lines; none without a fact. `values` fill the slots that facts leave."""
-        found = select(facts, self.selectors[0])
-        choices, entries = facts.of(Choice), facts.of(Entry)
-        several = {"own": name_run(facts.runs[entries[0].run])} if choices and entries else {}
-        several["per"] = choices[0].per if choices else INFERENCE
-        values = {**several, **values}
-        rows = [{**values, **self._read_more(one, facts), **read(one, facts), **self.more(one)} for one in found]
-        if self.each is not None and rows:
-            yield self.text[""](_Lacking(), **{**rows[0], "each": [self.each(_Lacking(), **row) for row in rows]})
-        elif self.each is None:
-            yield from (self._choose(one)(_Lacking(), **row) for one, row in zip(found, rows, strict=True))
-
-    def _choose(self, fact: Any) -> Template:
-        values = getattr(fact, "values", NOTHING)
-        tags = (str(getattr(fact, name, values.get(name, ""))) for name in TAGS)
-        return next((self.text[tag] for tag in tags if tag and tag in self.text), self.text.get("", EMPTY))
-
-    def _read_more(self, fact: Any, facts: Facts) -> dict[str, Any]:
-        more: dict[str, Any] = {}
-        for selector in self.selectors[1:]:
-            wanted, _, prefix = selector.partition(" as ")
-            found = next((read(one, facts) for one in select(facts, wanted) if _is_alike(one, fact, bool(prefix))), {})
-            more |= {f"{prefix}_{name}" if prefix else name: value for name, value in found.items()}
-        return more
-
-
-def _is_alike(one: Any, fact: Any, is_named: bool) -> bool:
-    metrics = {getattr(each, "metric", None) for each in (one, fact)} - {None}
-    return one.runs[:1] == fact.runs[:1] and (is_named or len(metrics) < 2)
-
-
-def line(text: str | Mapping[str, str], *selectors: str, each: str = "", **more: Any) -> Line:
-    """Return the line of a text and the selectors of its facts."""
-    texts = text if isinstance(text, Mapping) else {"": text}
-    made = {tag: Template(one) for tag, one in texts.items()}
-    return Line(made, selectors, Template(each) if each else None, **more)
+    values = {**read(fact, facts), **more}
+    for name, one in beside.items():
+        if one is None:
+            values |= dict.fromkeys(slot for slot, _ in text.slots if slot.startswith(f"{name}_"))
+        else:
+            values |= {f"{name}_{key}": value for key, value in read(one, facts).items()}
+    return text(**values)
 
 
 @frozen(kw_only=True)
@@ -239,12 +178,10 @@ class Page:
 class Shape(Page):
     """Lines, parts and follow-up commands of an answer."""
 
-    first: Line | Callable[[Facts], str] = lambda _: ""
-    """First line of one run, or of facts without a choice; a function tells the whole line."""
-    beside: str = ""
-    """Text that extends the line on a choice, from the values of the first fact of `beside_of`."""
-    beside_of: str = ""
-    why: tuple[Line, ...] | Callable[[Facts], Sequence[str]] = ()
+    first: Callable[[Facts], str] = lambda _: ""
+    """First line."""
+    why: Callable[[Facts], Sequence[str]] = describe_beyond
+    """Lines on why, most important first."""
     most_why: int | None = MOST_WHY
     """Maximum lines on why; None for all."""
     trust: Callable[[Facts], str] = lambda _: ""
@@ -256,27 +193,11 @@ class Shape(Page):
 
     def headline(self, answer: Any) -> str:
         """Return the first line."""
-        if self.opening is not None:
-            return self.opening(answer)
-        return self.tell(answer.facts, **self.choices(answer, limit=self.limit, repeated=()))
-
-    def tell(self, facts: Facts, **values: Any) -> str:
-        """Return the first line of facts; `values` fill the slots that facts leave."""
-        choices = facts.of(Choice)
-        if not isinstance(self.first, Line):
-            return self.first(facts)
-        if choices:
-            found = select(facts, self.beside_of) if self.beside_of else []
-            more = read(found[0], facts) if found else {}
-            add = Template(self.beside) if found else None
-            return describe_choices(choices[:1], facts.runs, add, **{**more, "name": more.get("run")})
-        return finish([*self.first.tell(facts, **values)] or [""])
+        return self.first(answer.facts) if self.opening is None else self.opening(answer)
 
     def explain(self, facts: Facts) -> list[str]:
         """Return the lines on why, most important first."""
-        if not isinstance(self.why, tuple):
-            return list(self.why(facts))[: self.most_why]
-        return [*describe_beyond(facts), *(text for one in self.why for text in one.tell(facts))][: self.most_why]
+        return list(self.why(facts))[: self.most_why]
 
     def document(
         self, answer: Any, *, limit: int | None = None, repeated: Sequence[str] = (), **chosen: Any
@@ -305,7 +226,7 @@ class Shape(Page):
             [attrs.evolve(own, title="") if is_alone else own for own in first],
             getattr(answer, self.csv.format(**values)),
             title=values.get("title"),
-            headline=self.tell(facts, **values) if self.opening is None else self.opening(answer),
+            headline=self.headline(answer),
             reasons=self.explain(facts) if values.get("has_reasons", True) else (),
             trust=self.trust(facts),
             details=[own for _, own in drawn if not any(own is one for one in first)],
