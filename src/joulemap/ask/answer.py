@@ -76,6 +76,10 @@ class Answer:
         """Return the main table as a `polars.DataFrame`; MissingPackageError without polars."""
         return self.document().table.to_polars()
 
+    def find_checks(self) -> Checks | None:
+        """Return the commands of benchmark tools that measure the runs of the answer; None without such runs."""
+        return None
+
     def _read_about(self) -> dict[str, Any]:
         return {name: _to_plain(getattr(self, name)) for name in self.about}
 
@@ -125,11 +129,13 @@ class RunAnswer(Answer):
         """Runs that `--show check` measures; empty for an answer without that option."""
         return ()
 
-    def find_checks(self) -> Checks:
-        """Return the commands of benchmark tools that measure the runs of the answer."""
+    def find_checks(self) -> Checks | None:
+        """Return the commands of benchmark tools that measure the runs of the answer; None without such runs."""
         from joulemap.ask.check import Checks, check_runs
 
         rows, scope = self.checked, self.scope
+        if not rows:
+            return None
         models = {getattr(row, "model", scope.models[0]): None for row in rows}
         return Checks.join(
             check_runs(

@@ -49,8 +49,7 @@ def analyze(
     if by is None and (level == "event" or not subgraph):
         answer = workspace.analyze(model, named, settings, subgraph=subgraph)
         by_level = level or "action"
-        document = output.sketch(output.draw(answer, by=by_level, limit=limit, repeated=repeated), answer, by=by_level)
-        output.write(document, answer)
+        output.present(answer, by=by_level, limit=limit, repeated=repeated)
         return
     if output.shows("check"):
         raise UsageError("--show check is for the whole run: leave out --by and --subgraph")
@@ -59,4 +58,4 @@ def analyze(
     parts = workspace.break_down(
         model, named, settings, level=level or "subgraph", by=by or "action", subgraph=subgraph
     )
-    output.write(output.sketch(output.draw(parts, limit=limit, repeated=repeated), parts, limit=limit))
+    output.present(parts, limit=limit, repeated=repeated, most=limit)

@@ -38,5 +38,4 @@ def edp(
     settings = run.settings()
     answer = output.workspace().edp(run.name(model), hardware.read(), settings, against=(against,) if against else ())
     repeated = output.repeat(run)
-    document = output.sketch(output.draw(answer, by=level, limit=limit, repeated=repeated), answer, by=level)
-    output.write(document, answer)
+    output.present(answer, by=level, limit=limit, repeated=repeated)

@@ -52,5 +52,4 @@ def explain(
         run.name(model), *hardware.read_both(), run.settings(), metric=metric, subgraph=subgraph
     )
     repeated = output.repeat(run)
-    document = output.sketch(output.draw(answer, by=level, limit=limit, repeated=repeated), answer)
-    output.write(document, answer)
+    output.present(answer, by=level, limit=limit, repeated=repeated)

@@ -68,6 +68,6 @@ def check(
 
     output.check_file()
     checked = check_package(package)
-    output.write(output.draw(checked))
+    output.present(checked)
     if not checked.is_sound:
         raise UnsoundPackageError(f"{checked.package}: a check found a fault")

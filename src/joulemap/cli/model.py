@@ -59,13 +59,13 @@ def show(
     workspace = output.workspace()
     if energy:
         answer = workspace.modules(model, energy, run.settings())
-        output.write(output.draw(answer, depth=depth, repeated=output.repeat(run)))
+        output.present(answer, depth=depth, repeated=output.repeat(run))
         return
     built = {field.name for field in attrs.fields(ModelOptions)}
     others = [field.name for field in attrs.fields(WholeRunOptions) if field.name not in built]
     if given := [*repeat_options(run, others)[::2], *["--depth"] * (depth is not None)]:
         raise UsageError(f"{', '.join(given)}: a table of modules needs hardware: name it with --energy")
-    output.write(output.draw(workspace.profile(model, ModelOptions.settings(run)), limit=limit))
+    output.present(workspace.profile(model, ModelOptions.settings(run)), limit=limit)
 
 
 @app.command()

@@ -54,14 +54,14 @@ def llm(
 
     if find_mixed(settings) is not None:
         divided = output.workspace().offload(model, settings, serving=serving.read())
-        output.write(output.draw(divided, limit=limit, repeated=output.repeat(run)))
+        output.present(divided, limit=limit, repeated=output.repeat(run))
         return
     target = serving.read_target()
     if target is not None:
         if run.batch != BATCHES:
             raise UsageError("--batch: with --users, it follows from the users of a server; leave it out")
         served = output.workspace().serve_users(model, settings, target=target, serving=serving.read())
-        output.write(output.draw(served, limit=limit, repeated=output.repeat(run)), served)
+        output.present(served, limit=limit, repeated=output.repeat(run))
         if not served.is_met:
             raise typer.Exit(ExitCode.UNSUPPORTED)
         return
@@ -70,5 +70,4 @@ def llm(
         settings,
         serving=serving.read(),
     )
-    document = output.sketch(output.draw(answer, limit=limit, repeated=output.repeat(run)), answer)
-    output.write(document, answer)
+    output.present(answer, limit=limit, repeated=output.repeat(run))

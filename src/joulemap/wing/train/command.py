@@ -123,5 +123,4 @@ def train(
         run.settings(**hardware.keywords()),
         training=training.read(),
     )
-    document = output.draw(answer, limit=limit, repeated=output.repeat(run))
-    page.write(document, answer, output)
+    page.present(answer, output, limit=limit, repeated=output.repeat(run))
