@@ -59,4 +59,4 @@ def architectures(
         return
     settings = run.settings(**hardware.keywords())
     answer = output.workspace().architectures(model, settings)
-    output.present(answer, by=level, limit=limit, repeated=output.repeat(run))
+    output.present(answer, run, by=level, limit=limit)

@@ -104,7 +104,7 @@ def compare(
     else:
         answer = workspace.compare_parts(model, settings, by=level, metric=metric)
     most = limit if level in ("subgraph", "operator") and not is_ranked else MOST_DRAWN
-    output.present(answer, limit=limit, repeated=output.repeat(run), most=most)
+    output.present(answer, run, limit=limit, most=most)
 
 
 def _check_options(

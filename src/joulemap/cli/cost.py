@@ -46,4 +46,4 @@ def cost(
         between=split_names(between),
         limits=limits.read(),
     )
-    output.present(answer, limit=limit, repeated=output.repeat(run), most=limit)
+    output.present(answer, run, limit=limit, most=limit)

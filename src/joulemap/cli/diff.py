@@ -44,7 +44,7 @@ def diff(
     """
     allowed = read_shares("--fail-above", fail_above)
     answer = output.workspace().diff(before, after, run.settings(**hardware.keywords()), fail_above=allowed)
-    output.present(answer, limit=limit, repeated=output.repeat(run))
+    output.present(answer, run, limit=limit)
     from joulemap.show.diff import list_failures
 
     if failures := list_failures(answer.facts):

@@ -37,5 +37,4 @@ def edp(
     run = run.of_checkpoint(model)
     settings = run.settings()
     answer = output.workspace().edp(run.name(model), hardware.read(), settings, against=(against,) if against else ())
-    repeated = output.repeat(run)
-    output.present(answer, by=level, limit=limit, repeated=repeated)
+    output.present(answer, run, by=level, limit=limit)

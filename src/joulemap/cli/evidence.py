@@ -32,4 +32,4 @@ def evidence(
     """
     run = run.of_checkpoint(model)
     answer = output.workspace().evidence(run.name(model), run.settings(hardware=(hardware.read(),)), metric=metric)
-    output.present(answer, limit=limit, repeated=output.repeat(run))
+    output.present(answer, run, limit=limit)

@@ -51,5 +51,4 @@ def explain(
     answer = output.workspace().explain(
         run.name(model), *hardware.read_both(), run.settings(), metric=metric, subgraph=subgraph
     )
-    repeated = output.repeat(run)
-    output.present(answer, by=level, limit=limit, repeated=repeated)
+    output.present(answer, run, by=level, limit=limit)

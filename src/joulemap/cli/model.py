@@ -59,7 +59,7 @@ def show(
     workspace = output.workspace()
     if energy:
         answer = workspace.modules(model, energy, run.settings())
-        output.present(answer, depth=depth, repeated=output.repeat(run))
+        output.present(answer, run, depth=depth)
         return
     built = {field.name for field in attrs.fields(ModelOptions)}
     others = [field.name for field in attrs.fields(WholeRunOptions) if field.name not in built]

@@ -208,9 +208,11 @@ class OutputOptions(DatabaseOptions):
         """Return the words for the option `--db`; none for the database that a command without them opens."""
         return () if self.db == Path(habit("db")) else ("--db", str(self.db))
 
-    def present(self, answer: Answer, *, most: int = MOST_DRAWN, **options: Unpack[Options]) -> None:
+    def present(
+        self, answer: Answer, run: ModelOptions | None = None, *, most: int = MOST_DRAWN, **options: Unpack[Options]
+    ) -> None:
         """Write an answer as `write` does; `options` select what people see of it."""
-        self.write(self.draw(answer, **options), answer, by=options.get("by"), most=most)
+        self.write(self.draw(answer, run, **options), answer, by=options.get("by"), most=most)
 
     def write(
         self, document: Document, answer: Answer | None = None, *, by: str | None = None, most: int = MOST_DRAWN
@@ -262,11 +264,11 @@ class OutputOptions(DatabaseOptions):
             voice.detail(f"query {table.title}: {len(table):,} {'row' if len(table) == 1 else 'rows'}")
         self._print_sql(tables)
 
-    def draw(self, answer: Answer, **options: Unpack[Options]) -> Document:
-        """Return the document of an answer."""
+    def draw(self, answer: Answer, run: ModelOptions | None = None, **options: Unpack[Options]) -> Document:
+        """Return the document of an answer, whose commands repeat the options of its run."""
         from joulemap.show.view import draw
 
-        return draw(answer, **options)
+        return draw(answer, **({"repeated": self.repeat(run)} if run else {}), **options)
 
     def write_table(
         self,

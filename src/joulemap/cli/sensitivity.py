@@ -30,4 +30,4 @@ def sensitivity(
     joulemap sensitivity resnet50 l4 --precision int8 --metric cost --format csv
     """
     answer = output.workspace().sensitivity(model, run.settings(**hardware.keywords()), metric=metric)
-    output.present(answer, limit=limit, repeated=output.repeat(run), most=limit)
+    output.present(answer, run, limit=limit, most=limit)

@@ -48,4 +48,4 @@ def utilization(
         has_advice=advice,
         is_pairing=pairing,
     )
-    output.present(answer, limit=limit, repeated=output.repeat(run))
+    output.present(answer, run, limit=limit)

@@ -365,7 +365,6 @@ SENSITIVITY: Final = Shape(
     first=describe_turn,
     why=list_reasons,
     trust=describe_odds,
-    csv="rows",
     choices=choose_swings,
     draw=draw_tornados,
     steps=(
@@ -440,7 +439,6 @@ def describe_known(answer: EvidenceAnswer) -> str:
 
 EVIDENCE: Final = Shape(
     opening=describe_known,
-    csv="rows",
     choices=choose_evidence,
     limit=12,
     steps=("sensitivity {model} {pair} --metric {metric}[ --precision {precision}]",),

@@ -373,7 +373,6 @@ VERSIONS: Final = Shape(
     trust=describe_shared,
     choices=choose,
     words=lambda answer: {"failures": tuple(list_failures(answer.facts))},
-    csv="rows",
     limit=5,
     parts=(
         Part(

@@ -114,6 +114,5 @@ PAGES: Final = {
         title=Template("{package} in {folder}"),
         first=describe_check,
         parts=(Part(table="findings", make=lambda answer, _: Lines(tuple(one.line for one in answer.findings))),),
-        csv="rows",
     )
 }

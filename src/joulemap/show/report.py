@@ -496,4 +496,4 @@ class ReportPage(Sheet):
         )
 
 
-PAGES: Final = {ReportAnswer: ReportPage(first=lambda answer: answer.report.decision, parts=(), csv="rows")}
+PAGES: Final = {ReportAnswer: ReportPage(first=lambda answer: answer.report.decision, parts=())}

@@ -5,22 +5,42 @@ Functions of the facts have its lines; parts select a table of the answer and ho
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from joulemap.ask.answer import describe_evaluation, describe_unread
 from joulemap.ask.fact import AboutRuns, Change, Facts, Quantity, Turn
-from joulemap.show.caveat import show_middle
+from joulemap.show.caveat import describe_trust, list_notes, show_middle
 from joulemap.show.choice import MOST_WHY, describe_beyond
 from joulemap.show.layout import lay_facts
-from joulemap.show.page import Drawings, Figures, compose, draw_picture, fill_steps, lay_rows, tell_left_out
-from joulemap.show.present.document import Block, Document, Section
+from joulemap.show.page import (
+    Drawings,
+    Figures,
+    add_lost,
+    add_marks,
+    draw_picture,
+    fill_steps,
+    lay_rows,
+    list_facts,
+    list_lost,
+    show_share,
+    tell_left_out,
+)
+from joulemap.show.present.document import Block, Document, Lines, Section, Text
 from joulemap.show.present.template import Template
+from joulemap.show.run import find_conditions, title_runs
 from joulemap.show.run_name import name_run
+from joulemap.show.title import bind
+from joulemap.system.name import is_module_name
 from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.ask.scope import Scope
 
 RESERVED: Final = (
     "asked", "beside", "dropped", "has_reasons", "has_steps", "is_alone", "limited", "notes", "omitted",
@@ -134,7 +154,7 @@ class Page:
     """Parts of an answer and its figures: what a `Shape`, about runs, and a `Sheet`, about anything else, share."""
 
     parts: tuple[Part, ...]
-    csv: str
+    csv: str = "rows"
     """Table of csv."""
     notes: Callable[[Any], Iterable[str]] = lambda _: ()
     choices: Callable[..., Mapping[str, Any]] = lambda _answer, **chosen: chosen
@@ -203,10 +223,54 @@ class Shape(Page):
         self, answer: Any, *, limit: int | None = None, repeated: Sequence[str] = (), **chosen: Any
     ) -> Document:
         """Return the document with `limit` rows of long tables; commands repeat the options of the asked one."""
-        facts, most = answer.facts, self.limit if limit is None else limit
+        facts, scope, most = answer.facts, answer.scope, self.limit if limit is None else limit
         values = self.choices(answer, limit=most, repeated=repeated, **chosen)
-        omitted, is_alone = values.get("omitted", ()), values.get("is_alone", False)
-        only = values.get("limited")
+        first, details = self._choose_sections(answer, most, values)
+        headline = add_lost(self.headline(answer), list_lost(scope, facts))
+        reasons = self.explain(facts) if values.get("has_reasons", True) else []
+        title = values.get("title") or title_runs(scope)
+        named = [scope.spell(one) for one in scope.hardware] if scope.settings.hardware else []
+        what, instead = describe_evaluation(scope.models, named)
+        told = values.get("told")
+        if told is None:
+            told = (*describe_unread(scope.models), *([instead] if instead else []))
+        shown = (*first, *(Section("", Text(line)) for line in told))
+        said = Section("", Lines((str(title), headline, *reasons)))
+        notes = [*self.notes(answer), *values.get("notes", ()), *list_notes(facts)]
+        marked = add_marks(notes, (said, *shown, *details))
+        sure = "; ".join(filter(None, (describe_trust(facts, self.trust(facts)), _describe_site(answer.site_values))))
+        reasons = [one for one in reasons if one not in headline]
+        texts = {"answer": headline, "insights": reasons, "how_sure": sure}
+        steps = self._fill_steps(scope, repeated, values)
+        show_own = partial(show_share, scope)
+        return Document(
+            title=bind(title, find_conditions(scope), values.get("beside", ""), dict([what]) if what else NOTHING),
+            answer=headline,
+            sections=tuple(section.with_shares(show_own) for section in shown),
+            insights=tuple(reasons),
+            is_decision=True,
+            sure=sure,
+            details=tuple(section.with_shares(show_own) for section in details),
+            notes=marked,
+            steps=steps,
+            data={
+                **{name: value for name, value in texts.items() if value},
+                **answer.data(),
+                **list_facts(facts),
+                **self.words(answer),
+                "notes": marked,
+                "next_steps": steps,
+            },
+            table=getattr(answer, self.csv.format(**values)),
+            tables=answer.tables,
+            picture=partial(draw_picture, self.picture, answer),
+        )
+
+    def _choose_sections(
+        self, answer: Any, most: int, values: Mapping[str, Any]
+    ) -> tuple[list[Section], list[Section]]:
+        """Return the sections of the first screen, and the others."""
+        omitted, only = values.get("omitted", ()), values.get("limited")
         drawn = [
             (one, own)
             for one in self.parts
@@ -218,22 +282,31 @@ class Shape(Page):
             first = [own for part, own in drawn if part is drawn[0][0]]
         else:
             first = [own for name in shown for part, own in drawn if part.table == name]
+        details = [own for _, own in drawn if not any(own is one for one in first)]
+        return [attrs.evolve(own, title="") for own in first] if values.get("is_alone") else first, details
+
+    def _fill_steps(self, scope: Scope, repeated: Sequence[str], values: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the follow-up commands; none for a model that only this program holds."""
+        if any(map(is_module_name, scope.models)):
+            return ()
         steps = [Template(one) for one in values.get("steps", self.steps) if one not in values.get("dropped", ())]
-        options = values.get("options", repeated)
-        made = compose(
-            answer,
-            facts,
-            [attrs.evolve(own, title="") if is_alone else own for own in first],
-            getattr(answer, self.csv.format(**values)),
-            title=values.get("title"),
-            headline=self.headline(answer),
-            reasons=self.explain(facts) if values.get("has_reasons", True) else (),
-            trust=self.trust(facts),
-            details=[own for _, own in drawn if not any(own is one for one in first)],
-            notes=[*self.notes(answer), *values.get("notes", ())],
-            steps=[*values.get("asked", ()), *fill_steps(steps, values.get("row"), options, **values)],
-            beside=values.get("beside", ""),
-            words=self.words(answer),
-            told=values.get("told"),
-        )
-        return attrs.evolve(made, picture=partial(draw_picture, self.picture, answer))
+        filled = fill_steps(steps, values.get("row"), values.get("options", repeated), **values)
+        made = [*values.get("asked", ()), *filled]
+        return tuple(shlex.join(["joulemap", *_drop_foreign(step, scope)]) for step in made)
+
+
+def _drop_foreign(step: Sequence[str], scope: Scope) -> list[str]:
+    """Return a follow-up command without changes of hardware that it does not name."""
+    named = {name for word in step for name in word.split(",")}
+    foreign = tuple(f"{name}:" for name in map(scope.spell, scope.hardware) if name not in named)
+    lost = {at for at, word in enumerate(step) if step[at - 1] == "--set" and word.startswith(foreign)}
+    return [word for at, word in enumerate(step) if not {at, at + 1} & lost]
+
+
+def _describe_site(values: Mapping[str, Mapping[str, str]]) -> str:
+    """Return where the values of a site stand, such as `site: joulemap.toml (grid de, pue 1.2)`; empty for none."""
+    by_place: dict[str, list[str]] = {}
+    for name, one in values.items():
+        by_place.setdefault(one["from"], []).append(f"{name} {one['value']}")
+    places = ", ".join(f"{place} ({', '.join(named)})" for place, named in by_place.items())
+    return f"site: {places}" if places else ""

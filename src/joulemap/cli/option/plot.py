@@ -14,6 +14,7 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.ask.answer import Answer
+    from joulemap.cli.option.run import ModelOptions
     from joulemap.show.view import Options
     from joulemap.workspace import Workspace
 
@@ -46,9 +47,11 @@ class PageOptions:
             begin_drawing()
         return output.workspace()
 
-    def present(self, answer: Answer, output: OutputOptions, **options: Unpack[Options]) -> None:
+    def present(
+        self, answer: Answer, output: OutputOptions, run: ModelOptions | None = None, **options: Unpack[Options]
+    ) -> None:
         """Write the answer, and its page if requested."""
-        document = output.draw(answer, **options)
+        document = output.draw(answer, run, **options)
         if self.report is not None:
             from joulemap.show.report import report_answer
             from joulemap.show.webpage.page import write_page

@@ -65,7 +65,7 @@ def explore(
     answer = output.workspace().explore(models, run.settings(), **given)
     if save_as is not None:
         voice.inform(f"wrote {answer.save(save_as)}")
-    output.present(answer, limit=limit, repeated=output.repeat(run))
+    output.present(answer, run, limit=limit)
 
 
 def _explore_all(

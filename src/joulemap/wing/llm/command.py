@@ -54,14 +54,14 @@ def llm(
 
     if find_mixed(settings) is not None:
         divided = output.workspace().offload(model, settings, serving=serving.read())
-        output.present(divided, limit=limit, repeated=output.repeat(run))
+        output.present(divided, run, limit=limit)
         return
     target = serving.read_target()
     if target is not None:
         if run.batch != BATCHES:
             raise UsageError("--batch: with --users, it follows from the users of a server; leave it out")
         served = output.workspace().serve_users(model, settings, target=target, serving=serving.read())
-        output.present(served, limit=limit, repeated=output.repeat(run))
+        output.present(served, run, limit=limit)
         if not served.is_met:
             raise typer.Exit(ExitCode.UNSUPPORTED)
         return
@@ -70,4 +70,4 @@ def llm(
         settings,
         serving=serving.read(),
     )
-    output.present(answer, limit=limit, repeated=output.repeat(run))
+    output.present(answer, run, limit=limit)

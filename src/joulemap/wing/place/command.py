@@ -82,4 +82,4 @@ def place(
     answer = page.workspace(output).place(
         model, box, settings=run.settings(), on=tuple(on or ()), links=tuple(links or ()), goal=goal
     )
-    page.present(answer, output, limit=limit, repeated=output.repeat(run))
+    page.present(answer, output, run, limit=limit)

@@ -123,4 +123,4 @@ def train(
         run.settings(**hardware.keywords()),
         training=training.read(),
     )
-    page.present(answer, output, limit=limit, repeated=output.repeat(run))
+    page.present(answer, output, run, limit=limit)

@@ -355,7 +355,6 @@ PAGES: Final = {
         reasons=list_causes,
         is_decision=True,
         notes=list_all_notes,
-        csv="rows",
         steps=("sensitivity {model} {chip}",),
         each=list_bases,
         choices=choose,

@@ -121,7 +121,6 @@ PAGES: Final = {
             *(list_notes(answer.prediction.facts) if answer.prediction else ()),
         ),
         data=list_data,
-        csv="rows",
         choices=lambda _answer, depth=None, **_: {"depth": depth},
         parts=(Part(title="By module, per call", table="rows", draw=lay_modules, is_tight=True),),
     )
