@@ -31,6 +31,7 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.ask.answer import Answer
     from joulemap.cli.option.run import ModelOptions
+    from joulemap.domain.settings import Division
     from joulemap.domain.table import Table
     from joulemap.show.present.document import Document, Section
     from joulemap.show.view import Options
@@ -215,7 +216,7 @@ class OutputOptions(DatabaseOptions):
         self.write(self.draw(answer, run, **options), answer, by=options.get("by"), most=most)
 
     def write(
-        self, document: Document, answer: Answer | None = None, *, by: str | None = None, most: int = MOST_DRAWN
+        self, document: Document, answer: Answer | None = None, *, by: Division | None = None, most: int = MOST_DRAWN
     ) -> None:
         """Write a document, and with `--show sql` the statements behind it.
 
@@ -363,7 +364,7 @@ def _put_head(document: Document, *, is_wrapped: bool) -> Document:
     return attrs.evolve(document, data={**make_head(), "rows": document.data}) if is_wrapped else document
 
 
-def _draw_chart(answer: Answer, by: str, most: int) -> Section:
+def _draw_chart(answer: Answer, by: Division, most: int) -> Section:
     """Return the text chart of an answer."""
     from joulemap.show.figure.sketch import make_sketches
     from joulemap.show.present.document import Section, Text
@@ -371,7 +372,8 @@ def _draw_chart(answer: Answer, by: str, most: int) -> Section:
 
     drawings = find_page(answer).sketched(answer, by)
     section = Section("Sketch", [one for drawing in drawings for one in make_sketches(drawing, most, answer.projected)])
-    return section if section.texts else Section("Sketch", Text("nothing to draw: no row has a value"))
+    nothing = "nothing to draw: no row has a value" if drawings else "this answer has no chart"
+    return section if section.texts else Section("Sketch", Text(nothing))
 
 
 def _inform(message: str) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from joulemap.ask.answer import Answer
     from joulemap.ask.finding import Finding
     from joulemap.ask.report import ReportAnswer
+    from joulemap.domain.settings import Division
     from joulemap.show.page import Figures
     from joulemap.show.shape import Page
     from joulemap.show.webpage.report import Report
@@ -34,7 +35,7 @@ class Options(TypedDict, total=False):
     """Number of rows of long tables."""
     repeated: Sequence[str]
     """Options that follow-up commands repeat."""
-    by: str | None
+    by: Division | None
     """Parts that the first table lists."""
     again: Sequence[str]
     """Models and options of the command, in place of the repeated ones."""
