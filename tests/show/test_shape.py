@@ -9,6 +9,7 @@ import inspect
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from inspect import signature
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -18,6 +19,7 @@ import pytest
 
 import joulemap
 from joulemap.ask.rule import list_sql_rules
+from joulemap.show.layout import lay
 from joulemap.show.present.template import Template
 from joulemap.show.shape import RESERVED, Page, Part, Shape
 from joulemap.show.word import Words
@@ -93,6 +95,14 @@ def test_columns_that_stay_or_rank_are_columns_of_the_page(answer: type[Any], pa
     options = [str(part.lay.get(name, "")) for part in page.parts for name in ("keep", "ranked", "pictures")]
     named = {one for one in " ".join(options).split() if "{" not in one} - known
     assert {one for one in named if f"    {one}: " not in ROWS and f'"{one}": ' not in SHOWN} == set()
+
+
+@pytest.mark.parametrize(("answer", "part"), PARTS, ids=lambda one: getattr(one, "title", ""))
+def test_options_of_a_part_are_those_of_tables_or_its_columns(answer: type[Any], part: Part) -> None:
+    """A table would take a misspelled one for the cells of a column that it does not show."""
+    named = set(re.findall(r"\w+", part.columns if isinstance(part.columns, str) else " ".join(part.columns)))
+    unknown = set(part.lay) - set(signature(lay).parameters) - named
+    assert not unknown or "{" in part.columns, (answer, unknown)
 
 
 @pytest.mark.parametrize(("answer", "page"), PAGES, ids=lambda one: getattr(one, "__name__", ""))
