@@ -51,6 +51,7 @@ BESIDE: Final = {
     "joulemap.generated.audit": ("Finding",),  # rather than the finding of a graph
     "joulemap.trace.formula.own": ("OperatorCall", "OperatorCost", "formula"),
     "joulemap.show.figure.figure": ("draw_svg",),
+    "joulemap.show.present.document": ("Document",),
     "joulemap.prediction": ("Prediction", "predict"),
 }
 """Module -> names that are always public."""
@@ -62,7 +63,7 @@ HIDDEN: Final = {
 """Names that public objects use, but that callers do not need, so that they are not public."""
 
 EXTEND: Final = {
-    "joulemap.ask.package_check": ("check_package",),
+    "joulemap.show.package_check": ("check_package",),
     "joulemap.ask.report": ("ReportPart",),
     "joulemap.ask.rule": ("Rules",),
     "joulemap.cli.command": ("command", "option"),

@@ -112,7 +112,7 @@ NUMBER: Final[dict[str, Any]] = {"anyOf": [{"type": "number"}, {"const": "inf"}]
 
 
 def _describe_part(annotation: object) -> dict[str, Any]:
-    """Return the JSON schema of a field of a fact, as `joulemap.show.plain.to_plain` writes it."""
+    """Return the JSON schema of a field of a fact, as `joulemap.show.page.to_plain` writes it."""
     name = str(getattr(annotation, "__name__", annotation)).removesuffix(" | None")
     if name == "Quantity":
         return {"$ref": "#/$defs/Quantity"}

@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property, wraps
-from importlib import import_module
 from inspect import Parameter, isgeneratorfunction, signature, unwrap
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from joulemap.system.errors import UsageError
-from joulemap.system.wing import list_wings
+from joulemap.system.wing import list_wings, load
 
 if TYPE_CHECKING:
     import torch
@@ -44,7 +43,7 @@ class Question:
     @cached_property
     def method(self) -> Ask:
         """The question as a method of its class."""
-        answer = getattr(import_module(self.home), self.name)
+        answer = load(f"{self.home}:{self.name}")
         ask = self._prepare(answer)
 
         @wraps(answer)
@@ -171,7 +170,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "evidence": ModelQuestion("joulemap.ask.constant"),
     "architectures": ModelQuestion("joulemap.ask.architecture"),
     "pareto": ModelQuestion("joulemap.ask.pareto"),
-    "plot": ModelQuestion("joulemap.ask.plot", ""),
+    "plot": ModelQuestion("joulemap.show.plot", ""),
     "recommend": ModelQuestion("joulemap.ask.recommend"),
     "cost": ModelQuestion("joulemap.ask.cost"),
     "measure": Question("joulemap.ask.measure", "RunKeywords"),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from joulemap.domain.printer import Printer, print_by
 from joulemap.plan.source import Progress, Source, Talk
 from joulemap.question import list_questions
 from joulemap.store.connection import PATIENT, Patience, log, place_database
 from joulemap.system.config import DEFAULT_DATABASE
 from joulemap.system.errors import UnknownNameError
+from joulemap.system.wing import load
 
 if TYPE_CHECKING:
     from joulemap.generated.question import Questions
@@ -57,8 +58,16 @@ def find_question(name: str) -> Callable[..., Any]:
     questions = list_questions()
     if name not in questions:
         raise UnknownNameError("question", name, questions)
-    return cast("Callable[..., Any]", getattr(import_module(questions[name].home), name))
+    return cast("Callable[..., Any]", load(f"{questions[name].home}:{name}"))
 
+
+def _load_printer() -> Printer:
+    from joulemap.show import view
+
+    return view
+
+
+print_by(_load_printer)
 
 for _name, _question in list_questions().items():
     _question.__set_name__(Workspace, _name)

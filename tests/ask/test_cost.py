@@ -70,4 +70,4 @@ def test_chips_without_a_price_are_named_and_chips_that_nobody_sells_do_not_lead
     assert {answer.facts.runs[one].hardware for one in lost.runs} == {"groq_tsp_v1"}
     reasons = list_reasons(answer.facts)
     assert "groq_tsp_v1" in reasons[0]
-    assert "kpu" not in answer.headline()
+    assert "kpu" not in answer.document().answer

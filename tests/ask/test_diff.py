@@ -21,7 +21,7 @@ from joulemap.ask.diff import DiffAnswer
 from joulemap.catalog.error_scale import load_doubt
 from joulemap.cli.overview import list_commands
 from joulemap.plan import revision
-from joulemap.show.diff import VERDICTS
+from joulemap.show.diff import VERDICTS, list_failures
 from joulemap.system.errors import ModelError
 from joulemap.workspace import Workspace
 
@@ -77,7 +77,7 @@ def test_the_same_model_changes_nothing_and_leaves_no_doubt(workspace: Workspace
     answer = workspace.diff("resnet18", "ResNet18", hardware="tpu_v4", fail_above={"energy": 0.0})
     assert {row.metric for row in answer.rows} >= {"latency", "energy", "memory"}
     assert all((row.change_fraction, row.low_fraction, row.high_fraction) == (0.0, 0.0, 0.0) for row in answer.rows)
-    assert answer.failures == () and answer.document().steps == ()
+    assert list_failures(answer.facts) == [] and answer.document().steps == ()
 
 
 def pair_half_width(workspace: Workspace, row: Any) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 
 from joulemap.ask.scope import Scope
-from joulemap.show.run import list_scope
 from joulemap.store.connection import reading
 from joulemap.workspace import Workspace
 
@@ -16,11 +15,11 @@ def test_runs_named_by_ids_have_the_scope_of_their_question(workspace: Workspace
     answer = workspace.compare(
         "resnet18", hardware=CHIPS, precision=("fp32", "bf16", "int8"), batch=8, runtime=("fused", "engine")
     )
-    asked = list_scope(answer.scope)
+    asked = answer.scope.data()
     with reading(workspace.path) as connection:
         scope = Scope.of_runs(connection, answer.scope.run_ids)
         scope.read()
-    named = list_scope(scope)
+    named = scope.data()
     assert asked == named
     assert asked["precisions"] == ("fp32", "bf16", "int8") and asked["runtimes"] == ("fused", "engine")
     assert len(scope.run_ids) == 3 * 3 * 2

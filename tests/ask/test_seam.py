@@ -12,12 +12,15 @@ import pytest
 
 import joulemap
 from compare import assert_close
-from joulemap.ask.fact import Caveat
+from joulemap.ask.answer import Answer
+from joulemap.ask.fact import Caveat, Facts, Share
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import WEIGHED, Rules, list_sql_rules, list_wing_rules
 from joulemap.ask.scope import Scope
+from joulemap.cli.output import OutputOptions
 from joulemap.show.caveat import CAVEAT, describe_caveat
 from joulemap.show.present.template import Template
+from joulemap.show.view import draw
 from joulemap.show.word import Words, read_words
 from joulemap.store.library import find_query
 from joulemap.system.resource import folder as resource_folder
@@ -59,7 +62,7 @@ def walk(path: Path) -> list[ast.AST]:
 NOTATION = {
     "ask.answer", "ask.calibrate", "ask.check", "ask.constant", "ask.cost", "ask.flip", "ask.hardware", "ask.measure",
     "ask.package_check", "ask.subject", "ask.validate", "show.layout", "show.model", "show.page", "show.report",
-    "show.shape", "wing.here.ask.here", "wing.verify.ask.watch",
+    "show.shape", "show.view", "wing.here.ask.here", "wing.verify.ask.watch",
 }  # fmt: skip
 """Modules that read a notation: names of types, options, models, columns, constants, operators and files, arithmetic of
 a source, selectors, and commands. Some only find a calibration.
@@ -198,11 +201,7 @@ def find_room(module: str) -> str:
 
 def test_questions_know_no_words_and_words_no_store() -> None:
     for path in (*ASK, *SHOW):
-        nodes = walk(path)
-        if name_module(path) in ("ask.answer", "ask.plot", "ask.report"):  # the types of what `show` makes of an answer
-            typed = {id(part) for one in nodes if isinstance(one, ast.If) for part in one.body}
-            nodes = [one for one in nodes if id(one) not in typed]
-        imported = {one.module or "" for one in nodes if isinstance(one, ast.ImportFrom)}
+        imported = {one.module or "" for one in walk(path) if isinstance(one, ast.ImportFrom)}
         assert not {find_room(one) for one in imported} & {*BANNED["ask" if path in ASK else "show"]}, path
 
 
@@ -295,3 +294,14 @@ def test_a_wing_brings_its_rules_and_their_words(
     for one in heavy.values():  # the biases of the two runs differ by the logarithm of the ratio of their powers
         assert_close(one.weight, abs(math.log(watts[answer.rows[0].run_id] / watts[answer.rows[1].run_id])))
     assert "2 toys" in told and len(told) == 3
+
+
+def misspell(facts: Facts, answer: Answer, output: OutputOptions) -> None:
+    """Use names that do not exist; mypy must reject each line, because it also rejects unused ignore comments."""
+    facts.share("edp", "subgrap")  # type: ignore[arg-type]
+    facts.shares("enrgy")  # type: ignore[arg-type]
+    facts.turns("bacth")  # type: ignore[arg-type]
+    Share(runs=(1,), metric="energy", level="categry", share=0.5)  # type: ignore[arg-type]
+    assert facts.shares("energy")[0].level == "grad"  # type: ignore[comparison-overlap]
+    draw(answer, limt=3)  # type: ignore[call-arg]
+    output.present(answer, by="subgraf")  # type: ignore[arg-type]

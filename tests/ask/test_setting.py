@@ -6,7 +6,7 @@ import pytest
 
 from compare import assert_close
 from joulemap.ask.fact import Caveat, Facts, Quantity, Refusal
-from joulemap.show.plain import to_plain
+from joulemap.show.page import to_plain
 from joulemap.show.refusal import ENCLOSED, SHORT, describe_refusal
 from joulemap.workspace import Workspace
 

@@ -17,7 +17,9 @@ from joulemap.workspace import Workspace
 CHIPS = ("l4", "t4", "raspberry_pi_5")
 
 
-def win(run_id: int, count: int, tied: int = 0, *, level: str = "subgraph", metric: str = "edp", total: int = 9) -> Win:
+def win(
+    run_id: int, count: int, tied: int = 0, *, level: ModelDivision = "subgraph", metric: str = "edp", total: int = 9
+) -> Win:
     kinds = (("conv2d", count, total),) if count else ()
     return Win(runs=(run_id,), metric=metric, level=level, count=count, total=total, tied=tied, kinds=kinds)
 

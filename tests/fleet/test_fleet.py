@@ -16,6 +16,7 @@ from joulemap.ask.fact import Choice, Limit, Refusal
 from joulemap.domain.settings import Price, Settings, Site
 from joulemap.show.present.cell import show_plain
 from joulemap.show.present.format import write
+from joulemap.show.view import draw_figures
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.fleet.ask.fleet import FleetAnswer
 from joulemap.wing.fleet.capacity.cost import cost_fleet, list_failures
@@ -99,7 +100,7 @@ def test_a_month_is_what_its_devices_take(ask: Callable[..., FleetAnswer]) -> No
     assert_close(asked.power_w, best.power_w)
     powers = [row.power_w for row in queue if row.power_w is not None]
     assert powers == sorted(powers)
-    assert [figure.name for figure in answer.figures()] == ["fleet", "queue"]
+    assert [figure.name for figure in draw_figures(answer)] == ["fleet", "queue"]
 
 
 def test_the_choice_is_the_winner_of_the_objective_and_its_targets_are_facts(ask: Callable[..., FleetAnswer]) -> None:

@@ -27,6 +27,7 @@ from joulemap.physics.record.configuration import Configuration
 from joulemap.physics.record.hardware import Link
 from joulemap.physics.record.reference import LINK_ACTION, STATIC_ACTION
 from joulemap.physics.workload import Floats
+from joulemap.show.view import draw_figures
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.name import fold_name
 from joulemap.system.units import FJ_PER_J, FS_PER_S
@@ -415,7 +416,7 @@ def test_placements_are_stored_with_ledgers_that_add_up_and_explain_the_differen
     assert sum(line.energy_fj for line in answer.ledger) == totals[answer.best.placement, answer.best.form]
     assert sum(row.first_fj for row in answer.differences) == totals[alone.placement, alone.form]
     check_events(answer)
-    assert [one.name for one in answer.figures()] == ["placement", "timeline", "timeline"]
+    assert [one.name for one in draw_figures(answer)] == ["placement", "timeline", "timeline"]
     again = workspace.place("mobilenet_v2", "raspberry_pi_5_coral_hailo", settings=settings)
     assert again.rows.rows == answer.rows.rows
     assert len(workspace.sql("SELECT placement_id FROM placements").rows) == len(stored)

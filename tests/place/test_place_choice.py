@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share, Subject
@@ -23,10 +25,14 @@ def make_facts(best: int, ratio: float, chance: float) -> Facts:
     entries = [
         Entry(runs=(run,), values={"latency": one, **(copies if run == SPLIT else {})}) for run, one in latency.items()
     ]
-    parts = [(ALONE, "device", "gpu", 1.0), (SPLIT, "device", "cpu", 0.125), (SPLIT, "device", "gpu", 0.8125)]
+    parts: list[tuple[int, Literal["device", "link"], str, float]] = [
+        (ALONE, "device", "gpu", 1.0),
+        (SPLIT, "device", "cpu", 0.125),
+        (SPLIT, "device", "gpu", 0.8125),
+        (SPLIT, "link", "pcie", 0.0625),
+    ]
     shares = [
-        Share(runs=(run,), metric="latency", level=level, name=name, share=share)
-        for run, level, name, share in [*parts, (SPLIT, "link", "pcie", 0.0625)]
+        Share(runs=(run,), metric="latency", level=level, name=name, share=share) for run, level, name, share in parts
     ]
     return Facts(asked=("latency",), runs=RUNS, facts=(choice, *entries, *shares))
 

@@ -12,6 +12,7 @@ from command import run_here
 from joulemap.ask.answer import Answer
 from joulemap.show.figure.figure import draw_svg
 from joulemap.show.figure.spec import find_spec
+from joulemap.show.view import draw_figures
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.train.setting import Training
 from joulemap.workspace import Workspace
@@ -49,7 +50,7 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Ask:
     ],
 )
 def test_an_answer_draws_its_rows(name: str, figures: list[str], ask: Ask) -> None:
-    drawn = ask(name).figures()
+    drawn = draw_figures(ask(name))
     assert [one.name for one in drawn] == figures
     for one in drawn:
         assert one.table.title == find_spec(one.name).query

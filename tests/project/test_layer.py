@@ -57,9 +57,6 @@ OWNERS: dict[str, set[str]] = {
 }
 """library -> rooms that may import it."""
 
-ANSWERING = ("ask.answer", "ask.plot", "ask.report")
-"""Module whose types name what `show` makes of an answer."""
-
 MEASURING: set[str] = {"launch.py", "graphics.py", "trial.py"}
 """Files of `device` that import torch; the others tell of this machine without it."""
 
@@ -127,9 +124,71 @@ def test_imports_point_down() -> None:
         for room, path in modules()
         for name, typing_only in imports(path)
         if name.startswith("joulemap.") and (target := room_of(name)) != room and target not in allowed(room)
-        if not (typing_only and (name_of(path) in ANSWERING or name == f"joulemap.generated.{room}"))
+        if not (typing_only and name == f"joulemap.generated.{room}")
     ]
     assert wrong == []
+
+
+BY_NAME: dict[str, str] = {
+    "bundle.record": "types of records that a file names, all of physics",
+    "cli.app": "the command that was called, from the registry of commands",
+    "physics.architecture": "the module of a class of chips, beside it",
+    "plan.stored_runs": "numpy.ma, which DuckDB would import while the database is locked",
+    "show.present.format": "the writer of a format, beside it",
+    "show.view": "the page of an answer: of ask.NAME in show.NAME, or in the same wing",
+    "system": "public names, from the stub that lists them",
+    "system.frame": "pandas, polars and pyarrow, if installed",
+    "system.windows": "msvcrt, which other systems lack",
+    "system.wing": "what the registries of questions, figures, completions and wings name",
+    "wing.explore.lake.fill": "distributed, if installed",
+}
+"""Modules that import by name -> what they import. All others have import statements, which the tests above read."""
+
+
+def list_calls(path: Path) -> Iterator[str]:
+    """Yield the name of each function that a file calls."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func).rpartition(".")[2]
+
+
+def test_registries_alone_import_by_name() -> None:
+    importing = {name_of(path) for _, path in modules() if {"import_module", "__import__"} & {*list_calls(path)}}
+    assert importing == BY_NAME.keys()
+
+
+ADDRESS = re.compile(r"joulemap(?:\.\w+)+(?::\w+)?")
+"""Pattern of a text that is a module, or an object in one."""
+
+REGISTRIES = {"question": "workspace"}
+"""Room with a registry -> room that finds what it names."""
+
+
+def list_addresses(path: Path) -> Iterator[str]:
+    """Yield the modules of ours that the texts of a file name."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and ADDRESS.fullmatch(node.value):
+            place = PACKAGE.parent.joinpath(*node.value.partition(":")[0].split("."))
+            if place.is_dir() or place.with_suffix(".py").is_file():
+                yield node.value.partition(":")[0]
+
+
+def test_texts_name_no_module_above() -> None:
+    """A module that is imported by name stands where an import statement could reach it."""
+    wrong = [
+        f"{path.relative_to(PACKAGE)} names {name}"
+        for room, path in modules()
+        for name in list_addresses(path)
+        if room_of(name) not in {room, REGISTRIES.get(room), *allowed(REGISTRIES.get(room, room))}
+        if not name.startswith("joulemap.generated.") and name != "joulemap.wing"
+    ]
+    assert wrong == []
+
+
+def test_a_text_that_names_a_module_above_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "one.py"
+    path.write_text('PAGE = "joulemap.show.page"\nNAME = "joulemap.show.page:compose"\nFILE = "joulemap.toml"\n')
+    assert [room_of(name) for name in list_addresses(path)] == ["show", "show"]
 
 
 def test_the_core_names_no_wing() -> None:

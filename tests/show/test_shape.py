@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib
 import inspect
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from inspect import signature
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -16,9 +18,12 @@ import attrs
 import pytest
 
 import joulemap
-from joulemap.ask import fact
+from joulemap.ask.rule import list_sql_rules
+from joulemap.show.layout import lay
 from joulemap.show.present.template import Template
-from joulemap.show.shape import RESERVED, Line, Page, Part, Shape
+from joulemap.show.shape import RESERVED, Page, Part, Shape
+from joulemap.show.word import Words
+from joulemap.store.library import find_query
 
 SHOW = Path(joulemap.__file__).parent / "show"
 LEVELS = ("subgraph", "operator")
@@ -26,15 +31,17 @@ CHOSEN = "<chosen>"
 """Mark of a field that the choices of an answer name."""
 
 
+def import_file(path: Path) -> Any:
+    return importlib.import_module(".".join(path.relative_to(SHOW.parents[1]).with_suffix("").parts))
+
+
 def list_pages() -> Iterator[tuple[type[Any], Shape]]:
     own = [path for name in ("*/show.py", "*/show/*.py") for path in (SHOW.parent / "wing").glob(name)]
     for path in sorted((*SHOW.glob("*.py"), *own)):
-        name = ".".join(path.relative_to(SHOW.parents[1]).with_suffix("").parts)
-        yield from getattr(importlib.import_module(name), "PAGES", {}).items()
+        yield from getattr(import_file(path), "PAGES", {}).items()
 
 
 PAGES = list(list_pages())
-FACTS = {name.lower(): one for name, one in vars(fact).items() if isinstance(one, type) and attrs.has(one)}
 
 
 def find_record(answer: type[Any], table: str) -> Any:
@@ -90,6 +97,14 @@ def test_columns_that_stay_or_rank_are_columns_of_the_page(answer: type[Any], pa
     assert {one for one in named if f"    {one}: " not in ROWS and f'"{one}": ' not in SHOWN} == set()
 
 
+@pytest.mark.parametrize(("answer", "part"), PARTS, ids=lambda one: getattr(one, "title", ""))
+def test_options_of_a_part_are_those_of_tables_or_its_columns(answer: type[Any], part: Part) -> None:
+    """A table would take a misspelled one for the cells of a column that it does not show."""
+    named = set(re.findall(r"\w+", part.columns if isinstance(part.columns, str) else " ".join(part.columns)))
+    unknown = set(part.lay) - set(signature(lay).parameters) - named
+    assert not unknown or "{" in part.columns, (answer, unknown)
+
+
 @pytest.mark.parametrize(("answer", "page"), PAGES, ids=lambda one: getattr(one, "__name__", ""))
 def test_choices_are_read_by_the_page_or_fill_its_slots(answer: type[Any], page: Page) -> None:
     """A page would pass over a misspelled one."""
@@ -100,45 +115,51 @@ def test_choices_are_read_by_the_page_or_fill_its_slots(answer: type[Any], page:
     assert unread <= {*attrs.fields_dict(answer), *dir(answer)}, unread
 
 
-SOURCES = "".join(
-    path.read_text()
-    for folder in ("ask", "wing", "domain", "plan")
-    for path in sorted((SHOW.parent / folder).rglob("*.py"))
-    if folder != "wing" or {"ask", "llm"} & {*path.parts}
-)
-"""Code that makes facts: what it names in quotes may be a tag or a value of a fact."""
-
-GIVEN = {"run", "rival", "of", "own", "per", "each", "saving", "more", "unit", "noun"}
-"""Slots that `read` and `Line` fill for every fact."""
-
-
-def list_lines() -> Iterator[tuple[str, Line]]:
-    """The lines of all pages, and those that a module of a page has by name."""
-    for answer, shape in PAGES:
-        own = [getattr(shape, "first", None), *(why if isinstance(why := getattr(shape, "why", ()), tuple) else ())]
-        module = importlib.import_module(answer.__module__.replace(".ask.", ".show."))
-        yield from ((answer.__name__, one) for one in [*own, *vars(module).values()] if isinstance(one, Line))
+def list_names() -> Iterator[str]:
+    """Yield what may fill a slot: keywords, parameters, fields, keys of records, functions, and columns of rules."""
+    for path in SHOW.parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.keyword | ast.arg):
+                yield node.arg or ""
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                yield node.target.id
+            elif isinstance(node, ast.FunctionDef):
+                yield node.name
+            elif isinstance(node, ast.Dict):
+                yield from (str(key.value) for key in node.keys if isinstance(key, ast.Constant))
+    for one in list_sql_rules():
+        yield from (column.name for column in find_query(one.query, one.folder).columns)
 
 
-CHOSEN_SLOTS = {
-    answer.__name__: set(re.findall(r'"(\w+)":', inspect.getsource(shape.choices))) for answer, shape in PAGES
-}
-"""Answer -> slots that its page fills by a choice."""
+def list_templates(value: object) -> Iterator[Template]:
+    """Yield the templates in a value, in what it holds, and in the fields of a record."""
+    if isinstance(value, Template):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        yield from (
+            one for held in (value.values() if isinstance(value, Mapping) else value) for one in list_templates(held)
+        )
+    elif isinstance(value, Page | Words):
+        yield from list_templates([getattr(value, field.name) for field in attrs.fields(type(value))])
 
-LINES = list({id(line): (name, line) for name, line in list_lines()}.values())
+
+def find_slots(texts: Iterable[str]) -> set[str]:
+    """Return the names in the slots of texts, without the fields that follow them."""
+    return {re.split(r"[.\[]", slot)[0] for text in texts for slot, _ in Template(text).slots}
 
 
-@pytest.mark.parametrize(("name", "line"), LINES, ids=lambda one: one if isinstance(one, str) else "")
-def test_selectors_and_slots_of_lines_are_facts_and_their_values(name: str, line: Line) -> None:
-    """A wrong one drops its text without an error."""
-    known = {*GIVEN, *re.findall(r"\w+", inspect.getsource(line.more)), *CHOSEN_SLOTS[name]}
-    for selector in line.selectors:
-        wanted, _, prefix = selector.partition(" as ")
-        kind, *tags = wanted.split()
-        fields = attrs.fields_dict(FACTS[kind])
-        assert all(f'"{tag}"' in SOURCES for tag in tags), selector
-        known |= {f"{prefix}_{one}" if prefix else one for one in fields}
-    texts = [*line.text.values(), *([line.each] if line.each else [])]
-    named = {slot.partition(".")[0] for text in texts for slot, _ in text.slots}
-    lacking = {one for one in named - known if not re.search(rf'"{one}"|\b{one}=', SOURCES)}
-    assert not lacking, (name, lacking)
+def list_unknown(slots: set[str], names: set[str]) -> set[str]:
+    """Return the slots that nothing can fill; a fact beside another has slots such as `time_share`."""
+    return {one for one in slots if one not in names and not {*one.partition("_")[::2]} <= names}
+
+
+def test_slots_of_texts_can_be_filled() -> None:
+    """A misspelled one would stop the first answer that has it, whatever tests ask."""
+    names = set(list_names())
+    paths = [path for path in SHOW.parent.rglob("*.py") if {"show", "show.py"} & {*path.parts}]
+    texts = {one.text for path in paths for one in list_templates([*vars(import_file(path)).values()])}
+    assert len(texts) > 700
+    assert list_unknown(find_slots(texts), names) == set()
+    assert list_unknown(find_slots(["{share:%} of {name}", "{shaer:%} of [{time_shaer} or ]{nmae.unit}"]), names) == {
+        "shaer", "time_shaer", "nmae",
+    }  # fmt: skip

@@ -16,7 +16,6 @@ import pytest
 
 from conftest import Run
 from document_schema import check_document
-from joulemap.ask.check import CheckedAnswer
 from joulemap.cli.output import OutputOptions, _put_head
 from joulemap.domain.computed import described, make_table
 from joulemap.show.layout import lay
@@ -70,10 +69,10 @@ def test_rows_can_be_told_apart_and_cut_ones_are_counted(command: str, joulemap:
     written: list[dict[str, Any]] = []
     original = OutputOptions.write
 
-    def keep(self: OutputOptions, document: Document, checked: CheckedAnswer | None = None) -> None:
+    def keep(self: OutputOptions, document: Document, *answer: Any, **options: Any) -> None:
         documents.append(document)
         written.append(json.loads(dump(_put_head(document, is_wrapped=False).data)))
-        original(self, document, checked)
+        original(self, document, *answer, **options)
 
     with patch.object(OutputOptions, "write", keep):
         asked = (*command.split(), "--show=details", "--db", workspace.path)

@@ -34,7 +34,7 @@ BELOW: dict[str, set[str]] = {
     },
     "show": {"ask", "domain", "generated", "physics"},
     "question": {"plan"},
-    "workspace": {"ask", "domain", "generated", "physics", "plan", "question", "store"},
+    "workspace": {"ask", "domain", "generated", "physics", "plan", "question", "show", "store"},
     "shortcut": {"domain", "generated", "physics", "question", "workspace"},
     "generated": {"domain", "physics"},
     "records": {"generated"},

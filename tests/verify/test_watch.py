@@ -17,6 +17,7 @@ import torch
 from compare import assert_close
 from conftest import Run
 from joulemap.show.present.cell import show_quantity
+from joulemap.show.view import draw
 from joulemap.store.engine import connect
 from joulemap.system.errors import ExitCode, UnknownNameError, UsageError
 from joulemap.wing.verify.ask.watch import WatchAnswer
@@ -275,7 +276,7 @@ def test_a_measurement_outside_the_interval_is_said_in_place_of_the_interval(wor
     def measured(ratio: float, *, is_here: bool = True) -> str:
         rows = tuple(attrs.evolve(row, measured_latency_s=ratio * predicted) for row in found.rows)
         told = attrs.evolve(found, is_here=is_here, rows=attrs.evolve(found.rows, rows=rows))
-        return told.document().sure
+        return draw(told).sure
 
     assert "59x" in measured(59.0) and "59x" in measured(1.0 / 59.0)
     assert measured(1.0) == measured(59.0, is_here=False) == usual and "59x" not in usual

@@ -17,7 +17,7 @@ from test_wing import run_python
 
 import joulemap
 from joulemap.ask.hardware_file import read_trial_workloads
-from joulemap.ask.package_check import PackageCheck, check_package, list_odd
+from joulemap.ask.package_check import PackageCheck, list_odd
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.new_package import PAGE, write_package
@@ -32,7 +32,7 @@ from joulemap.physics.run import RunColumns
 from joulemap.plan.anchor import anchor_hardware
 from joulemap.plan.catalogue import find_catalogue
 from joulemap.plan.version import UNKNOWN, formula_version
-from joulemap.show.package_check import describe_fault
+from joulemap.show.package_check import check_package, describe_fault
 from joulemap.system.entry_point import list_entry_points
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.package import Package, list_packages, trying

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from joulemap.ask.answer import RunAnswer, fetch_tables
-from joulemap.ask.fact import Fact, Facts, Share
+from joulemap.ask.fact import Fact, Facts, Share, ShareMetric
 from joulemap.ask.part import check_subgraph, divide, enter, gather, name_models, opening_parts, share_out
 from joulemap.ask.scope import Scope, opening_compared
 from joulemap.domain.default import SETTINGS
@@ -142,7 +142,7 @@ def find_facts(
     largest = max(subgraphs, key=lambda row: row.energy_fj)
     overhead = total.overhead_fraction or 0.0
 
-    def share(metric: str, fraction: float, **more: Any) -> Share:
+    def share(metric: ShareMetric, fraction: float, **more: Any) -> Share:
         return Share(runs=runs, metric=metric, share=fraction, **more)
 
     parts: dict[str, Any] = {"level": "subgraph", "name": largest.name, "total": len(subgraphs)}

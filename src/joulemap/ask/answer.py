@@ -1,37 +1,27 @@
-"""Answers: tables of typed rows, and the facts found in them; the room `show` has their words and pictures.
-
-What shows an answer of `ask.NAME` is a page of `show.NAME`, by the class of the answer in `PAGES`; that of a wing's
-`ask` stands in the wing's `show`.
-"""
+"""Answers: tables of typed rows, and the facts found in them. Words and pictures are those of the printer."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
 from joulemap.ask.scope import Scope
-from joulemap.domain.settings import RunDivision
+from joulemap.domain.printer import find_printer
 from joulemap.domain.table import Table
+from joulemap.plan.model_name import find_names, list_names
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.ask.check import CheckedRow, Checks
-    from joulemap.ask.finding import Finding
-    from joulemap.show.figure.figure import Drawing, Figure
-    from joulemap.show.present.document import Document
     from joulemap.store.connection import Connection
 
-PAGE: Final = "joulemap.show.page"
-SCOPE: Final = "joulemap.show.run"
-FINDINGS: Final = "joulemap.show.caveat"
-"""Modules that show answers, what they are about, and findings. They are above this one, so they are found by their
-names.
-"""
+
+INFERENCE: Final = "inference"
+"""Noun of one evaluation of a model, unless an extension has another noun."""
 
 
 @frozen(kw_only=True, repr=False)
@@ -63,34 +53,16 @@ class Answer:
         """Names of hardware that can be neither bought nor rented, such as projections; output marks them."""
         return frozenset()
 
-    def headline(self) -> str:
-        """Return the first line of the answer."""
-        return str(_find_page(self).headline(self))
-
-    def words(self) -> Mapping[str, Any]:
-        """Return further texts for machine formats, by name."""
-        told: Mapping[str, Any] = _find_page(self).words(self)
-        return told
-
-    def document(self, *_none: Any, **options: Any) -> Document:
+    def document(self, **options: Any) -> Any:
         """Return the document for display and programs; `options` select what people see, such as `limit`."""
-        shown: Document = _find_page(self).document(self, **options)
-        return shown
-
-    def figures(self) -> tuple[Figure, ...]:
-        """Return the figures (charts) of the answer; empty if it has none."""
-        return tuple(_find_page(self).figures(self))
-
-    def sketched(self, by: RunDivision, /) -> tuple[Drawing, ...]:
-        """Return the text drawings that a terminal shows of parts `by`; by default, the figures are drawn as text."""
-        return tuple(_find_page(self).sketched(self, by))
+        return find_printer().draw(self, **options)
 
     def __repr__(self) -> str:
-        return str(import_module(PAGE).draw_text(self))
+        return find_printer().draw_text(self)
 
     def _repr_html_(self) -> str:
         """Return HTML for a notebook: figures if vl-convert-python is installed, then the tables."""
-        return str(import_module(PAGE).draw_html(self))
+        return find_printer().draw_html(self)
 
     def to_arrow(self) -> Any:
         """Return the main table as a `pyarrow.Table`; see `Table.to_arrow`."""
@@ -103,6 +75,10 @@ class Answer:
     def to_polars(self) -> Any:
         """Return the main table as a `polars.DataFrame`; MissingPackageError without polars."""
         return self.document().table.to_polars()
+
+    def find_checks(self) -> Checks | None:
+        """Return the commands of benchmark tools that measure the runs of the answer; None without such runs."""
+        return None
 
     def _read_about(self) -> dict[str, Any]:
         return {name: _to_plain(getattr(self, name)) for name in self.about}
@@ -146,18 +122,20 @@ class RunAnswer(Answer):
         """Return the data for machine formats: scope, and every row of every table."""
         used = self.site_values
         site = {"site": used} if used else {}
-        return {**self._read_about(), **import_module(SCOPE).list_scope(self.scope), **site, **super().data()}
+        return {**self._read_about(), **self.scope.data(), **site, **super().data()}
 
     @property
     def checked(self) -> Sequence[CheckedRow]:
         """Runs that `--show check` measures; empty for an answer without that option."""
         return ()
 
-    def find_checks(self) -> Checks:
-        """Return the commands of benchmark tools that measure the runs of the answer."""
+    def find_checks(self) -> Checks | None:
+        """Return the commands of benchmark tools that measure the runs of the answer; None without such runs."""
         from joulemap.ask.check import Checks, check_runs
 
         rows, scope = self.checked, self.scope
+        if not rows:
+            return None
         models = {getattr(row, "model", scope.models[0]): None for row in rows}
         return Checks.join(
             check_runs(
@@ -168,17 +146,6 @@ class RunAnswer(Answer):
             )
             for model in models
         )
-
-
-def describe_findings(findings: Iterable[Finding]) -> tuple[str, ...]:
-    """Return the sentence of each finding."""
-    describe = import_module(FINDINGS).describe_values
-    return tuple(describe(one.kind, one.values) for one in findings)
-
-
-def _find_page(answer: Answer) -> Any:
-    """Return what shows answers of a class."""
-    return import_module(re.sub(r"\.ask\b", ".show", type(answer).__module__, count=1)).PAGES[type(answer)]
 
 
 def _to_plain(value: Any) -> Any:
@@ -216,3 +183,22 @@ def fetch_tables(
         name: one for kind in reversed(answer.__mro__[:-1]) for name, one in vars(sys.modules[kind.__module__]).items()
     }
     return fetch_all(connection, {**{name: known[record] for name, record in names.items()}, **more}, **given)
+
+
+def count_in(model: str) -> str:
+    """Return the noun of one evaluation of a model, to which a plural adds an s: inference or output token."""
+    return find_names(model).count_in(model) or INFERENCE
+
+
+def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
+    """Return a model whose evaluation needs an explanation, as (model, noun), and a suggestion of another question.
+
+    Only the first such model is returned; None and an empty text if there is none.
+    """
+    descriptions = (names.describe_evaluation(models, hardware) for names in list_names())
+    return next((one for one in descriptions if one[0]), (None, ""))
+
+
+def describe_unread(models: Sequence[str]) -> list[str]:
+    """Return one sentence per checkpoint part that predictions do not count."""
+    return [line for names in list_names() for line in names.describe_unread(models)]

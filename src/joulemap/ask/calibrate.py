@@ -9,7 +9,7 @@ from typing import Any, Never
 
 import attrs
 
-from joulemap.ask.answer import Answer, describe_findings
+from joulemap.ask.answer import Answer
 from joulemap.ask.finding import Finding
 from joulemap.ask.measurement import find_described, find_measurements, observe, select_models
 from joulemap.catalog.calibration import calibration_text, own_folder, parse_calibration, write_calibration
@@ -19,6 +19,7 @@ from joulemap.catalog.spread import load_spreads, scale_unattributed
 from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import Measurement
+from joulemap.domain.printer import find_printer
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
 from joulemap.generated.calibration import CalibrationErrorRow, FittedNumber, StoredCalibration
@@ -115,7 +116,7 @@ def calibrate(
     kept, dropped = _keep_paces(target)
     chosen = measured if operators else select_models(measured)
     observations, omitted = observe(source, target, chosen, trust=trust)
-    left_out = describe_findings(omitted)
+    left_out = find_printer().describe_findings(omitted)
     if not observations:
         _refuse(target, precisions, models, left_out)
     if not is_dry:
@@ -145,7 +146,11 @@ def calibrate(
     if not is_dry:
         write_calibration(calibration, path, inputs)
     return _answer(
-        target, calibration, "" if is_dry else str(path), (*outcome.warnings, *describe_findings(dropped)), left_out
+        target,
+        calibration,
+        "" if is_dry else str(path),
+        (*outcome.warnings, *find_printer().describe_findings(dropped)),
+        left_out,
     )
 
 

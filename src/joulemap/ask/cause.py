@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask.fact import Quantity, Term
+from joulemap.ask.fact import Quantity, Term, TermLevel, TermQuantity
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.role import ROLES
 
@@ -40,7 +40,8 @@ UNEXPLAINED: Final = "unexplained"
 BATCH: Final = "batch"
 """Unit of work of metrics that are not divided."""
 
-ROLE, CATEGORY = "role", "category"
+ROLE: Final = "role"
+CATEGORY: Final = "category"
 """Levels of terms."""
 
 HOST, IDLE = "counted host", "idle"
@@ -137,7 +138,14 @@ def list_times(rows: Iterable[CategoryDifference], pair: Pair, total: Any = None
 
 
 def make_term(
-    pair: Pair, level: str, quantity: str, name: str, amounts: Iterable[float], unit: str, row: Any = None, **more: Any
+    pair: Pair,
+    level: TermLevel,
+    quantity: TermQuantity,
+    name: str,
+    amounts: Iterable[float],
+    unit: str,
+    row: Any = None,
+    **more: Any,
 ) -> Term:
     """Return a term of the difference of two runs, by default of their amounts; `row` has another difference, and its
     share.

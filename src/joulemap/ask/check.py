@@ -46,13 +46,6 @@ class Checks:
         return cls(checks, missing)
 
 
-class CheckedAnswer(Protocol):
-    """Answer about runs that a common benchmark tool may be able to measure."""
-
-    def find_checks(self) -> Checks:
-        """Return the commands that measure the runs of the answer."""
-
-
 def find_checks(runs: Sequence[tuple[str, str, CheckedRun]]) -> Checks:
     """Return the commands that measure runs.
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, TypeVar, get_args
 
 from joulemap.ask.answer import RunAnswer, fetch_tables
 from joulemap.ask.candidate import Candidate
-from joulemap.ask.fact import Change, Facts, Quantity, Win
+from joulemap.ask.fact import Change, Facts, Quantity, Win, WinLevel
 from joulemap.ask.scope import Scope, opening_compared
 from joulemap.ask.standing import choose_each, find_own_caveats, list_choosable, list_entries, rank
 from joulemap.domain.default import SETTINGS
@@ -75,7 +75,7 @@ class ModelsAnswer(RunAnswer):
     """
 
 
-def find_parts(scope: Scope, rows: Sequence[Contender], metric: str, level: str) -> Facts:
+def find_parts(scope: Scope, rows: Sequence[Contender], metric: str, level: ModelDivision) -> Facts:
     """Return the facts of a contest by parts: wins of each chip over all models, the best run of each model
     in all, an unavailable run that is better, and caveats.
     """
@@ -121,7 +121,12 @@ def _spread(standings: Sequence[Standing]) -> Iterator[Change]:
             )
 
 
-def _count(contests: Sequence[Sequence[Row]], had: Collection[int], metric: str, level: str) -> list[Win]:
+def _count(
+    contests: Sequence[Sequence[Row]],
+    had: Collection[int],
+    metric: str,
+    level: WinLevel,
+) -> list[Win]:
     """Return the wins of each chip, most first; `had` are the runs that can be chosen."""
     won, tied = Counter[str](), Counter[str]()
     kinds: dict[str, Counter[str]] = {}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 import attrs
 
+from joulemap.ask.answer import count_in
 from joulemap.ask.candidate import (
     MOST_ENTRIES,
     NO_FACTS,
@@ -22,7 +23,6 @@ from joulemap.ask.candidate import (
     read_usage,
 )
 from joulemap.ask.decision import list_sold
-from joulemap.ask.engine import count_in
 from joulemap.ask.fact import Caveat, Entry, Facts, Quantity, Turn, Value
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import find_caveats

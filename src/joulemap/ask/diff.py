@@ -69,13 +69,6 @@ class DiffAnswer(RunAnswer):
     """Changes, limits and caveats, from which all sentences are made."""
 
     @property
-    def failures(self) -> tuple[str, ...]:
-        """Sentences on increases that surely exceed the allowed limit, and on hardware that runs only the earlier
-        version.
-        """
-        return tuple(self.words()["failures"])
-
-    @property
     def changed(self) -> Table[VersionFigure]:
         """Rows of the hardware that runs both versions."""
         return self.rows.with_rows(row for row in self.rows if row.change_fraction is not None)
@@ -84,7 +77,7 @@ class DiffAnswer(RunAnswer):
         """Return the data for machine formats."""
         parts = {name: table.records() for name, table in self.subgraphs.items()}
         asked = {"before": self.before, "after": self.after, "allowed": dict(self.allowed)}
-        return {**super().data(), **asked, "subgraphs": parts, **self.words()}
+        return {**super().data(), **asked, "subgraphs": parts}
 
 
 @frozen(kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -10,7 +10,7 @@ import attrs
 from joulemap.ask.answer import RunAnswer, fetch_tables
 from joulemap.ask.cause import list_roles, list_times, make_term
 from joulemap.ask.decision import choose
-from joulemap.ask.fact import LEADING, Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
+from joulemap.ask.fact import LEADING, Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term, TermQuantity
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope, opening_scope
 from joulemap.catalog.sheet import find_notes
@@ -241,7 +241,10 @@ def _sum_quantities(terms: Iterable[Term], total: RunPair) -> Iterator[Term]:
     """Yield how much energy and time contribute to a difference in energy x delay."""
     listed = list(terms)
     whole = sum(one.exact or 0 for one in listed)
-    ends = {"energy": ("J", total.energy_a_j, total.energy_b_j), "time": ("s", total.latency_a_s, total.latency_b_s)}
+    ends: Mapping[TermQuantity, tuple[Any, ...]] = {
+        "energy": ("J", total.energy_a_j, total.energy_b_j),
+        "time": ("s", total.latency_a_s, total.latency_b_s),
+    }
     for name, (unit, *amounts) in ends.items():
         if own := [one for one in listed if one.quantity == name]:
             exact = sum(one.exact or 0 for one in own)

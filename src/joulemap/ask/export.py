@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterator
-from importlib import import_module
 from typing import TYPE_CHECKING, Final, get_args
 
 import attrs
 
-from joulemap.ask.answer import SCOPE
 from joulemap.ask.scope import Scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
+from joulemap.domain.printer import find_printer
 from joulemap.domain.settings import ExportFormat, Settings, check_name
 from joulemap.exchange.explorer import write_node_data
 from joulemap.exchange.pprof import write_profile
@@ -88,7 +87,7 @@ def export(
             Subject(
                 model=total.model,
                 hardware=total.hardware,
-                title=import_module(SCOPE).describe_run(total, scope),
+                title=find_printer().describe_run(total, scope),
                 energy_fj=total.energy_fj,
                 latency_fs=total.latency_fs,
                 weight_bytes=total.weight_bytes,

@@ -6,7 +6,7 @@ query rows ─► rules (joulemap.ask) ─► facts ─► words, data (joulemap
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import attrs
 
@@ -25,6 +25,29 @@ PORT: Final = "port"
 CALIBRATION: Final = "calibration"
 """Code of hardware whose calibration does not fit."""
 
+
+ShareMetric = Literal[
+    "bandwidth", "compute", "decode", "edp", "energy", "energy_per_token", "fp32", "latency", "prefill", "step", "time",
+    "uncertainty", "units", "utilization", "wins",
+]  # fmt: skip
+"""Quantities of which facts are shares."""
+
+ShareLevel = Literal[
+    "", "action", "bottleneck", "category", "convolutions", "device", "grade", "lanes", "link", "module", "overhead",
+    "pattern", "subgraph", "tied",
+]  # fmt: skip
+"""Divisions that a share belongs to; empty if an answer has one."""
+
+TermLevel = Literal["category", "contributor", "origin", "pattern", "quantity", "role", "subgraph", "traffic", "work"]
+"""Divisions that a term belongs to."""
+
+TermQuantity = Literal["energy", "memory", "time"]
+"""Kinds of the amounts of a term."""
+
+WinLevel = Literal["model", "operator", "subgraph"]
+
+TurnAxis = Literal["batch", "host", "inferences", "ratio"]
+"""Conditions of turns that are neither a limit, a constant nor a remedy."""
 
 LEADING: Final = 0.1
 """Minimum share of the difference at which a subgraph is a fact, and a category against the whole has a line."""
@@ -228,10 +251,10 @@ class Share(AboutRuns):
     """Part of a whole: what limits one run, such as memory in a decode step, or what makes its uncertainty."""
 
     runs: tuple[int, ...]
-    metric: str
-    """Quantity that is divided, such as `energy` or `uncertainty`."""
-    level: str = ""
-    """Division that the part belongs to, such as category or subgraph, if an answer has several."""
+    metric: ShareMetric
+    """Quantity that is divided."""
+    level: ShareLevel = ""
+    """Division that the part belongs to, if an answer has several."""
     name: str = ""
     """Name of the part; empty for all of these runs."""
     share: float
@@ -368,10 +391,10 @@ class Term(AboutRuns):
     """
 
     runs: tuple[int, int]
-    level: str
-    """Division that the term belongs to: quantity, category, role, contributor, subgraph or traffic."""
-    quantity: str
-    """Kind of the amounts: energy, time or memory."""
+    level: TermLevel
+    """Division that the term belongs to."""
+    quantity: TermQuantity
+    """Kind of the amounts."""
     name: str
     amounts: tuple[Quantity, Quantity]
     """Energy, time or bytes of the first and of the second run."""
@@ -409,8 +432,8 @@ class Win(AboutRuns):
     runs: tuple[int, ...]
     """Runs of the chip with these parts."""
     metric: str
-    level: str
-    """Counted things: subgraph, operator or model."""
+    level: WinLevel
+    """Counted things."""
     count: int
     total: int
     """Number of all parts."""
@@ -446,6 +469,18 @@ class Facts:
     def of(self, kind: type[Kind]) -> list[Kind]:
         """Return the facts of one type, in their order."""
         return [one for one in self.facts if isinstance(one, kind)]
+
+    def shares(self, metric: ShareMetric, level: ShareLevel = "") -> list[Share]:
+        """Return the shares of a metric, of one division if it is named. That of an only part is never said."""
+        return [one for one in self.of(Share) if one.metric == metric and level in ("", one.level) and one.total != 1]
+
+    def share(self, metric: ShareMetric, level: ShareLevel = "") -> Share | None:
+        """Return the first of `shares`; None without any."""
+        return next(iter(self.shares(metric, level)), None)
+
+    def turns(self, axis: TurnAxis) -> list[Turn]:
+        """Return the turns of one condition."""
+        return [one for one in self.of(Turn) if one.axis == axis]
 
     def find_values(self, run: int) -> Mapping[str, Quantity]:
         """Return the values of a run; empty without any."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.ask.answer import RunAnswer, fetch_tables
-from joulemap.ask.fact import Change, Facts, Quantity, Term, Value
+from joulemap.ask.fact import Change, Facts, Quantity, Term, TermQuantity, Value
 from joulemap.ask.finding import Finding
 from joulemap.ask.part import enter, opening_parts
 from joulemap.ask.rule import list_findings, weigh_findings
@@ -134,10 +134,11 @@ def _list_changes(total: FusionTotal) -> Iterator[Change]:
 
 def _divide(row: FusionPattern, every: Sequence[FusionPattern], total: FusionTotal) -> Iterator[Term]:
     """Yield the energy and the time of a pattern; those of all patterns sum to the difference of the runs."""
-    for quantity, column, unit, exact in (
-        ("energy", "energy_j", "J", "saved_energy_fj"),
-        ("time", "latency_s", "s", "saved_latency_fs"),
-    ):
+    quantities: Mapping[TermQuantity, tuple[str, str, str]] = {
+        "energy": ("energy_j", "J", "saved_energy_fj"),
+        "time": ("latency_s", "s", "saved_latency_fs"),
+    }
+    for quantity, (column, unit, exact) in quantities.items():
         before, after = getattr(row, f"separate_{column}"), getattr(row, column)
         saved = [getattr(one, exact) for one in every]
         moved = sum(map(abs, saved))

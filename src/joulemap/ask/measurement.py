@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from joulemap.ask.answer import describe_findings
 from joulemap.ask.fact import Value
 from joulemap.ask.finding import Finding
 from joulemap.catalog.digest import catalogue_digest
@@ -20,6 +19,7 @@ from joulemap.domain.day import check_day, find_date
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.operator.name import find_kind, is_operator
+from joulemap.domain.printer import find_printer
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.generated.measurement import ListedMeasurement, ListedTable, ServedMeasurement
@@ -133,7 +133,7 @@ def import_measurements(
     rows = table.read_rows() if table else read_measurements(Path(path), known_hardware, load_models())
     counts = store_measurements(source, rows)
     if note is not None and table is None:
-        for text in describe_findings(_find_unpredicted(rows)):
+        for text in find_printer().describe_findings(_find_unpredicted(rows)):
             note(text)
     return counts
 

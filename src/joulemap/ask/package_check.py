@@ -5,15 +5,14 @@ from __future__ import annotations
 import difflib
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import attrs
 
-from joulemap.ask.answer import Answer, describe_findings
+from joulemap.ask.answer import Answer
 from joulemap.ask.hardware_file import LONGEST_TRIAL_S, choose_trial_models, read_trial_workloads
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
 from joulemap.domain.computed import described, make_table
@@ -34,9 +33,6 @@ if TYPE_CHECKING:
     from joulemap.physics.run import RunColumns
     from joulemap.physics.workload import WorkloadColumns
     from joulemap.plan.source import Source
-
-WORDS: Final = "joulemap.show.package_check"
-"""Module with the sentences; it is above this one, so it is found by its name."""
 
 GROWTH: Final = 1.25
 """Factor by which clock and bandwidth are raised."""
@@ -118,15 +114,21 @@ class PackageCheck(Answer):
         return attrs.asdict(self)
 
 
-def check_package(place: str | Path = ".") -> PackageCheck:
-    """Check the package in a folder, or the installed one of this name.
+Checked: TypeAlias = tuple[str, str, Fault]
+"""Check, its state, and what it found."""
 
-    A folder need not be installed: its `pyproject.toml` says where its data is. Raises CatalogueError for a folder
-    without a package of hardware, UnknownNameError for an unknown name.
+
+def run_checks(place: str | Path, describe: Callable[[Fault], str]) -> PackageCheck:
+    """Check the package in a folder, or the installed one of this name; `describe` has the sentence of a fault.
+
+    Raises CatalogueError for a folder without a package of hardware, UnknownNameError for an unknown name.
     """
     package = find_package(place)
     with trying(package):
-        return PackageCheck(package=package.label, folder=str(package.folder), findings=tuple(_check(package)))
+        found = tuple(
+            PackageFinding(check=check, state=state, text=describe(fault)) for check, state, fault in _check(package)
+        )
+    return PackageCheck(package=package.label, folder=str(package.folder), findings=found)
 
 
 def find_package(place: str | Path) -> Package:
@@ -146,7 +148,7 @@ def find_package(place: str | Path) -> Package:
     return found
 
 
-def _check(package: Package) -> Iterator[PackageFinding]:
+def _check(package: Package) -> Iterator[Checked]:
     """Yield the results of all checks; those that predict need valid files and sources."""
     from joulemap.catalog.load import load_catalogue
 
@@ -181,13 +183,12 @@ def _check_page(package: Package) -> Iterator[Fault]:
         yield _find("unwritten", page=str(package.page))
 
 
-def _state(check: str, state: str, found: Iterable[Fault]) -> Iterator[PackageFinding]:
-    """Yield a finding of a check for each thing that it found."""
-    describe = import_module(WORDS).describe_fault
-    yield from (PackageFinding(check=check, state=state, text=describe(one)) for one in found)
+def _state(check: str, state: str, found: Iterable[Fault]) -> Iterator[Checked]:
+    """Yield each thing that a check found."""
+    yield from ((check, state, one) for one in found)
 
 
-def _report(check: str, faults: Iterable[Fault], otherwise: Fault) -> Iterator[PackageFinding]:
+def _report(check: str, faults: Iterable[Fault], otherwise: Fault) -> Iterator[Checked]:
     """Yield a finding for each fault, or `otherwise` if there is none."""
     found = tuple(faults)
     yield from _state(check, "wrong", found) if found else _state(check, "ok", [otherwise])
@@ -220,7 +221,7 @@ def _check_digests(supplied: Supplied) -> Iterator[Fault]:
             yield _find("unstable", file=str(path))
 
 
-def _check_predictions(supplied: Supplied) -> Iterator[PackageFinding]:
+def _check_predictions(supplied: Supplied) -> Iterator[Checked]:
     """Yield the results of the checks that predict, in a temporary database."""
     from joulemap.plan.source import Source
 
@@ -280,7 +281,7 @@ def _check_operators(hardware: Hardware) -> Iterator[Fault]:
             yield _find("unknown_operator", hardware=hardware.id, name=name, near=near[0] if near else None)
 
 
-def _check_runs(source: Source, supplied: Supplied, refused: dict[str, str]) -> Iterator[PackageFinding]:
+def _check_runs(source: Source, supplied: Supplied, refused: dict[str, str]) -> Iterator[Checked]:
     """Yield whether the ledgers of trial runs close, and whether a run exceeds a peak.
 
     Adds to `refused` the chips on which no trial model runs, with a reason.
@@ -397,7 +398,7 @@ def _sum_run(run: RunColumns | UnsupportedError | KeyError) -> _Totals | None:
     )
 
 
-def _score(source: Source, supplied: Supplied) -> Iterator[PackageFinding]:
+def _score(source: Source, supplied: Supplied) -> Iterator[Checked]:
     """Yield the errors of the predictions of the measured runs, and each row that is far off or not predicted."""
     from joulemap.ask.validate import evaluating_measured
     from joulemap.generated.validate import ScoredRow
@@ -424,8 +425,8 @@ def _score(source: Source, supplied: Supplied) -> Iterator[PackageFinding]:
 
 
 def _find_missing(row: ScoredRow, lost: Sequence[Finding]) -> Fault:
-    told = describe_findings(one for one in lost if row.model in one.values.get("models", ()))  # type: ignore[operator]
-    return _find("unpredicted", row, reason=row.refusal or "; ".join(told) or None)
+    findings = [one for one in lost if row.model in one.values.get("models", ())]  # type: ignore[operator]
+    return _find("unpredicted", row, reason=row.refusal, findings=findings)
 
 
 def find_factor(row: ScoredRow) -> float:

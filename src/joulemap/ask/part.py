@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.ask.fact import Choice, Entry, Fact, Facts, Quantity, Share, Subject
+from joulemap.ask.fact import Choice, Entry, Fact, Facts, Quantity, Share, ShareLevel, ShareMetric, Subject
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope, opening_scope
 from joulemap.ask.standing import choose_each, rank
@@ -65,14 +65,16 @@ def find_modules(scope: Scope, total: RunTotal, modules: Iterable[ModulePart]) -
     return gather(scope, "energy", [enter(scope, total), *share_out((total.run_id,), "energy", "module", shares)])
 
 
-def share_out(runs: tuple[int, ...], metric: str, level: str, shares: Mapping[str, float]) -> Iterator[Share]:
+def share_out(
+    runs: tuple[int, ...], metric: ShareMetric, level: ShareLevel, shares: Mapping[str, float]
+) -> Iterator[Share]:
     """Yield the parts of a division, largest first, without those of no share."""
     for name, share in sorted(shares.items(), key=lambda item: (-item[1], item[0])):
         if share > 0.0:
             yield Share(runs=runs, metric=metric, level=level, name=name, share=share)
 
 
-def divide(run_id: int, level: str, parts: Iterable[tuple[str, int]]) -> Iterator[Share]:
+def divide(run_id: int, level: ShareLevel, parts: Iterable[tuple[str, int]]) -> Iterator[Share]:
     """Yield the parts of the energy of a run, largest first; `parts` has the name and the femtojoules of each line."""
     sums = Counter[str]()
     for name, energy_fj in parts:

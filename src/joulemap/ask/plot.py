@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Final, Unpack, cast
 
@@ -17,11 +16,10 @@ from joulemap.plan.model_name import find_answer
 from joulemap.plan.source import Source
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.system.wing import list_wings
+from joulemap.system.wing import list_wings, load
 
 if TYPE_CHECKING:
     from joulemap.ask.answer import Answer
-    from joulemap.show.figure.figure import Figure
 
     Ask = Callable[..., Answer]
 
@@ -71,7 +69,7 @@ def _find_question(figure: FigureName) -> Asked:
     raise UnsupportedError(f"the wing that draws {figure} is not installed")
 
 
-def plot(
+def ask_for(
     source: Source,
     model: str,
     figure: FigureName,
@@ -79,13 +77,11 @@ def plot(
     *,
     metric: MetricName | None = None,
     **keywords: Unpack[SettingsKeywords],
-) -> Figure:
-    """Return a figure of a model on its hardware: `sweep`, `pareto`, `waterfall` and the others of `FigureName`.
+) -> tuple[FigureName, Answer]:
+    """Return the name of a figure and the answer that has it, of the question that draws the figure.
 
-    Asks the question that draws the figure, with the question's defaults if no settings are given. `waterfall` and
-    `flip` take two chips, `tornado` and `edp` one chip, `roofline` one or several. `metric` applies to a waterfall, a
-    tornado, a flip or a heatmap. `draw_svg` and `draw_png` render the figure. Raises like the question; UsageError for
-    a wrong number of chips, UnsupportedError if there is nothing to draw.
+    The question has its defaults if no settings are given. Raises like the question; UsageError for a wrong number of
+    chips.
     """
     from joulemap.ask.subject import list_hardware
 
@@ -95,7 +91,7 @@ def plot(
     if figure == "roofline" and len(hardware) != 1:
         figure = "rooflines"
     asked = _find_question(figure)
-    ask: Ask = find_answer(getattr(import_module(asked.home), asked.name), model)
+    ask: Ask = find_answer(load(f"{asked.home}:{asked.name}"), model)
     taken = signature(ask).parameters
     settings = (settings or cast("Settings", taken["settings"].default)).with_keywords(keywords)
     settings = attrs.evolve(settings, hardware=hardware)
@@ -110,10 +106,4 @@ def plot(
     given = {**asked.keywords, **({"metric": metric} if metric else {})}
     apart = hardware if taken.keys() & {"hardware", "hardware_a"} else ()
     asked_of = attrs.evolve(settings, hardware=()) if apart else settings
-    answer = ask(source, (model,) if "models" in taken else model, *apart, asked_of, **given)
-    drawn = [one for one in answer.figures() if one.name == figure]
-    if not drawn:
-        raise UnsupportedError(f"there is nothing to draw: {figure} has no row for {model}")
-    if len(drawn) > 1:
-        raise UsageError(f"{figure} shows one chip: name one of the {len(drawn)}")
-    return drawn[0]
+    return figure, ask(source, (model,) if "models" in taken else model, *apart, asked_of, **given)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from joulemap.ask.answer import RunAnswer
-from joulemap.ask.fact import Choice, Facts, Share
+from joulemap.ask.fact import Choice, Facts, Share, ShareMetric
 from joulemap.ask.scope import Scope, opening_compared
 from joulemap.ask.standing import choose_each, find_own_caveats, list_entries, rank
 from joulemap.domain.default import SETTINGS
@@ -32,7 +32,12 @@ MOST_LIMITED: Final = 2
 EVEN: Final = "even"
 """Verdict on an aspect that is neither a strength nor a weakness."""
 
-WHOLE: Final = {"utilization": "utilization", "idle": "units", "launch": "latency", "memory": "latency"}
+WHOLE: Final[Mapping[str, ShareMetric]] = {
+    "utilization": "utilization",
+    "idle": "units",
+    "launch": "latency",
+    "memory": "latency",
+}
 """Aspect of a run alone -> what its share divides."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -23,6 +22,7 @@ from joulemap.ask.utilization import UtilizationAnswer, utilization
 from joulemap.ask.whole import BreakdownAnswer, compare_runs
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.printer import find_printer
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.analyze import SubgraphRoof
@@ -41,12 +41,8 @@ from joulemap.system.wing import find_parts
 
 if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware
-    from joulemap.show.webpage.report import Chapter, Report
 
 Found = TypeVar("Found", bound=Answer)
-
-PAGE: Final = "joulemap.show.report"
-"""Module that composes the page; it is above this one, so it is found by its name."""
 
 LEAVES: Final = 3
 """Number of subgraphs listed for each action of a run."""
@@ -76,8 +72,8 @@ class ReportPart:
         """
         raise NotImplementedError(self.name)
 
-    def draw(self, drawn: Any, answer: Any) -> Chapter:
-        """Return the chapter of an answer, built with the methods of `drawn`, a `joulemap.show.report.Drawn`."""
+    def draw(self, drawn: Any, answer: Any) -> Any:
+        """Return the chapter of an answer, built with the methods of `drawn`, findings on one model."""
         raise NotImplementedError(self.name)
 
 
@@ -153,10 +149,9 @@ class ReportAnswer(Answer):
     """Options of the command that makes the page again."""
 
     @cached_property
-    def report(self) -> Report:
+    def report(self) -> Any:
         """The page: its decision, reasons and chapters."""
-        report: Report = import_module(PAGE).compose_report(self)
-        return report
+        return find_printer().compose_report(self)
 
     @property
     def tables(self) -> tuple[Table[Any], ...]:
@@ -181,8 +176,7 @@ class ReportAnswer(Answer):
 
     def html(self) -> str:
         """Return one page that needs no network; figures fall back to text if vl-convert-python is missing."""
-        page: str = import_module(PAGE).write_page(self.report)
-        return page
+        return find_printer().write_page(self.report)
 
     def save(self, path: str | Path) -> None:
         """Write the page to a file; UsageError if the file holds anything that joulemap did not write."""

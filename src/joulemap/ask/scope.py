@@ -13,12 +13,14 @@ from joulemap.ask.fact import Refusal, Subject
 from joulemap.ask.refusal import find_left_out, find_refused
 from joulemap.domain.assumed import AssumedEnergy
 from joulemap.domain.default import SETTINGS
+from joulemap.domain.printer import find_printer
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table, group
 from joulemap.generated.calibration import StoredCalibration
 from joulemap.generated.model import Caveat
 from joulemap.generated.run import Fallback, Omitted
 from joulemap.physics.record.configuration import BOUNDARY, NO_HOST
+from joulemap.physics.record.product import FP32
 from joulemap.physics.record.weight import label_precision
 from joulemap.plan.price import find_chip
 from joulemap.plan.run import Plan, plan_runs
@@ -268,6 +270,42 @@ class Scope:
     def unlisted(self) -> frozenset[str]:
         """Hardware of which it is unknown whether it can run every operator, so that no chance about it holds."""
         return frozenset(entry.id for entry, _ in self.selection.pairs if entry.is_unlisted)
+
+    def data(self) -> dict[str, Any]:
+        """Return the scope for machine formats."""
+        selection = self.selection
+        at_fp32 = (one.matmul_precision for one in self.outlines.values() if one.precision == FP32)
+        return {
+            "models": self.models,
+            "batches": self.batches,
+            "precisions": tuple(dict.fromkeys(precision for precision, _ in self.precisions)),
+            "weight_precisions": tuple(dict.fromkeys(weights for _, weights in self.precisions)),
+            "runtimes": self.runtimes,
+            "boundaries": self.boundaries,
+            "matmul_precisions": tuple(dict.fromkeys(at_fp32)),
+            "fp32_products": find_printer().describe_products(self),
+            "run_ids": self.run_ids,
+            "class_defaults": selection.meanings,
+            "unsupported": self.refusals,
+            "power_budget_w": None if selection.budget is None else selection.budget.power_w,
+            "left_out": {
+                **{name: str(excess) for name, excess in selection.left_out.items()},
+                **({} if selection.fallback_boundary else selection.unplugged),
+                **selection.portless,
+                **selection.miscalibrated,
+            },
+            "caveats": self.remarks.records(),
+            "calibrations": self.calibrations.records(),
+            "uncalibrated": self.uncalibrated,
+            "hosts": dict(self.hosts),
+            "fallback": tuple(row.record() for row in self.reading.fallen),
+            "omitted": tuple(row.record() for row in self.reading.omitted),
+            "changes": dict(self.changes),
+            "half_widths": {
+                name: {quantity: {"all": width, "own": own} for quantity, (width, own) in widths.items()}
+                for name, widths in self.doubts.items()
+            },
+        }
 
     def subjects(self, settings: Mapping[int, tuple[str, ...]]) -> dict[int, Subject]:
         """Return run id -> run; `settings` holds what distinguishes a run from others of its hardware."""

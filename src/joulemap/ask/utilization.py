@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.ask.answer import RunAnswer, fetch_tables
-from joulemap.ask.fact import Choice, Entry, Fact, Facts, Quantity, Share, Turn
+from joulemap.ask.fact import Choice, Entry, Fact, Facts, Quantity, Share, ShareLevel, Turn
 from joulemap.ask.part import gather
 from joulemap.ask.scope import Scope, opening_scope
 from joulemap.domain.default import SETTINGS
@@ -143,7 +143,7 @@ def find_facts(
         best, second = (row.compute_utilization_fraction or 0.0 for row in rows[:2])
         ids, ratio = tuple(row.run_id for row in rows), best / second if second else None
         facts.append(Choice(runs=ids, metric="utilization", value=Quantity(best, "1"), ratio=ratio))
-    lanes = "lanes" if has_plain_gemms else "convolutions"
+    lanes: ShareLevel = "lanes" if has_plain_gemms else "convolutions"
     for row in rows:
         facts += _share(row, scope.outlines[row.run_id].latency_half_width, lanes)
     facts += [_turn(one, scope.unavailable) for one in remedies]
@@ -151,7 +151,7 @@ def find_facts(
     return gather(scope, "utilization", facts)
 
 
-def _share(row: Utilization, half_width: float | None, lanes: str) -> Iterator[Fact]:
+def _share(row: Utilization, half_width: float | None, lanes: ShareLevel) -> Iterator[Fact]:
     """Yield the utilization of a chip, its grade, its main bottleneck, and the share of its fp32 peak if that is what
     most of its GEMMs can reach.
     """

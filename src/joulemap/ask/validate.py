@@ -9,7 +9,6 @@ from typing import Any, Final, Literal, get_args
 
 import attrs
 
-from joulemap.ask.answer import describe_findings
 from joulemap.ask.finding import Finding
 from joulemap.ask.measurement import (
     count_models,
@@ -24,6 +23,7 @@ from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.operator.name import is_operator
+from joulemap.domain.printer import find_printer
 from joulemap.domain.settings import ScoreDivision, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.measurement import ListedMeasurement, ServedMeasurement
@@ -88,7 +88,7 @@ def validate(
     which = {**_name_measured(database, hardware, model, precision), "source": source}
     with evaluating_measured(database, which, calibration, trust=trust) as (connection, used, notes):
         scores = fetch(connection, PredictionScore, **which, by=by, calibrations=used)
-        return attrs.evolve(find_projected(connection, scores), notes=describe_findings(notes))
+        return attrs.evolve(find_projected(connection, scores), notes=find_printer().describe_findings(notes))
 
 
 @contextlib.contextmanager
@@ -162,7 +162,7 @@ def validate_operators(
     _, notes = _ensure_runs(source, measured, which, calibration, trust=trust, has_ledger=True)
     with reading(source) as connection:
         scores = find_projected(connection, fetch(connection, OperatorScore, **which))
-        return attrs.evolve(scores, notes=describe_findings(notes))
+        return attrs.evolve(scores, notes=find_printer().describe_findings(notes))
 
 
 def _name_measured(source: Source, hardware: str, model: str, precision: str) -> dict[str, str]:
@@ -318,4 +318,4 @@ def energy_evidence(
         absent = [one.address for one in load_public_tables().values() if one.has_energy and not one.keys() <= stored]
         found = [Finding(kind="fitted_to")]
         found += [Finding(kind="absent", values={"tables": tuple(absent)})] if absent and classes else []
-        return attrs.evolve(find_projected(connection, rows), notes=describe_findings([*notes, *found]))
+        return attrs.evolve(find_projected(connection, rows), notes=find_printer().describe_findings([*notes, *found]))

@@ -45,12 +45,11 @@ def analyze(
     joulemap analyze mobilenet_v2 ./mychip.toml --precision int8 --format json
     """
     settings, named = run.settings(), hardware.read()
-    workspace, repeated = output.workspace(), output.repeat(run)
+    workspace = output.workspace()
     if by is None and (level == "event" or not subgraph):
         answer = workspace.analyze(model, named, settings, subgraph=subgraph)
         by_level = level or "action"
-        document = output.draw(answer.document(by=by_level, limit=limit, repeated=repeated), answer, by=by_level)
-        output.write(document, answer)
+        output.present(answer, run, by=by_level, limit=limit)
         return
     if output.shows("check"):
         raise UsageError("--show check is for the whole run: leave out --by and --subgraph")
@@ -59,4 +58,4 @@ def analyze(
     parts = workspace.break_down(
         model, named, settings, level=level or "subgraph", by=by or "action", subgraph=subgraph
     )
-    output.write(output.draw(parts.document(limit=limit, repeated=repeated), parts, limit=limit))
+    output.present(parts, run, limit=limit, most=limit)

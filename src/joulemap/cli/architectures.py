@@ -55,8 +55,8 @@ def architectures(
     if other is not None:
         usual = attrs.evolve(run, precision=run.precision or other.precision, runtime=run.runtime or other.runtime)
         contrast = other.ask(output.workspace(), usual.settings(**hardware.keywords()))
-        output.write(contrast.document(repeated=output.repeat_database()))
+        output.present(contrast, repeated=output.repeat_database())
         return
     settings = run.settings(**hardware.keywords())
     answer = output.workspace().architectures(model, settings)
-    output.write(answer.document(by=level, limit=limit, repeated=output.repeat(run)))
+    output.present(answer, run, by=level, limit=limit)

@@ -77,4 +77,4 @@ def calibrate(
     )
     if answer.written_to:
         voice.inform(f"wrote {answer.written_to}")
-    report.write(answer.document())
+    report.present(answer)

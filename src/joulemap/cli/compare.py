@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from joulemap.cli.command import DETAILS, advanced, command, option, optional
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.run import Limit, Models, RunOptions
-from joulemap.cli.output import OutputOptions
+from joulemap.cli.output import MOST_DRAWN, OutputOptions
 from joulemap.domain.metric import RANK_METRICS, PartMetricName, RankMetricName
 from joulemap.domain.settings import EnergyDivision
 from joulemap.system.errors import UsageError
@@ -103,9 +103,8 @@ def compare(
         answer = workspace.compare_breakdowns(model, settings, level=level, by=by or "action", subgraph=subgraph)
     else:
         answer = workspace.compare_parts(model, settings, by=level, metric=metric)
-    drawn: dict[str, Any] = {"limit": limit} if level in ("subgraph", "operator") and not is_ranked else {}
-    document = output.draw(answer.document(limit=limit, repeated=output.repeat(run)), answer, **drawn)
-    output.write(document, answer)
+    most = limit if level in ("subgraph", "operator") and not is_ranked else MOST_DRAWN
+    output.present(answer, run, limit=limit, most=most)
 
 
 def _check_options(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from importlib import import_module
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 
 def begin(incomplete: str, names: Iterable[str]) -> list[str]:
@@ -15,14 +14,16 @@ def begin(incomplete: str, names: Iterable[str]) -> list[str]:
 
 
 def offer(address: str, *, is_one: bool = False) -> Callable[[str], list[str]]:
-    """Return a function that completes a word by the names in `module.NAME`: a collection, a Literal, or a function.
+    """Return a function that completes a word by the names at `package.module:NAME`: a collection, a Literal, or a
+    function.
 
     The module is imported only when a shell asks. With `is_one` the word is a single name, not a list.
     """
 
     def complete(incomplete: str) -> list[str]:
-        module, _, name = address.rpartition(".")
-        source: Any = getattr(import_module(f"joulemap.{module}"), name)
+        from joulemap.system.wing import load
+
+        source = load(address)
         names = get_args(source) or (source() if callable(source) else source)
         return [one for one in names if one.startswith(incomplete.lower())] if is_one else begin(incomplete, names)
 
@@ -38,13 +39,13 @@ def complete_models(incomplete: str) -> list[str]:
     return begin(incomplete, list_model_names(incomplete))
 
 
-complete_hardware: Final = offer("ask.completion.list_hardware_names")
-complete_queries: Final = offer("store.library.name_queries", is_one=True)
-complete_architectures: Final = offer("domain.architecture.CLASS_HARDWARE")
-complete_precisions: Final = offer("physics.record.configuration.PRECISION_BYTES")
-complete_weights: Final = offer("physics.record.weight.WEIGHT_FORMATS")
-complete_boundaries: Final = offer("physics.record.configuration.BOUNDARY_NAMES")
-complete_runtimes: Final = offer("physics.record.runtime.RUNTIME_NAMES")
+complete_hardware: Final = offer("joulemap.ask.completion:list_hardware_names")
+complete_queries: Final = offer("joulemap.store.library:name_queries", is_one=True)
+complete_architectures: Final = offer("joulemap.domain.architecture:CLASS_HARDWARE")
+complete_precisions: Final = offer("joulemap.physics.record.configuration:PRECISION_BYTES")
+complete_weights: Final = offer("joulemap.physics.record.weight:WEIGHT_FORMATS")
+complete_boundaries: Final = offer("joulemap.physics.record.configuration:BOUNDARY_NAMES")
+complete_runtimes: Final = offer("joulemap.physics.record.runtime:RUNTIME_NAMES")
 
 
 def complete_words(incomplete: str) -> list[str]:

@@ -46,5 +46,4 @@ def cost(
         between=split_names(between),
         limits=limits.read(),
     )
-    document = output.draw(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit)
-    output.write(document, answer)
+    output.present(answer, run, limit=limit, most=limit)

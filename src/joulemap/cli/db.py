@@ -28,7 +28,7 @@ def info(*, output: OutputOptions) -> None:
     joulemap db info
     """
     answer = output.workspace().info()
-    output.write(answer.document())
+    output.present(answer)
 
 
 @app.command()
@@ -60,7 +60,7 @@ def diff(
     joulemap db diff 1 5 --format json
     """
     answer = output.workspace().difference(run_a, run_b)
-    output.write(answer.document(limit=limit))
+    output.present(answer, limit=limit)
 
 
 @app.command()
@@ -139,6 +139,6 @@ def check(*, output: OutputOptions) -> None:
     joulemap db check
     """
     answer = output.workspace().check()
-    output.write(answer.document())
+    output.present(answer)
     if answer.findings.rows:
         raise ConservationError(f"{len(answer.findings)} rows break a rule")

@@ -44,8 +44,10 @@ def diff(
     """
     allowed = read_shares("--fail-above", fail_above)
     answer = output.workspace().diff(before, after, run.settings(**hardware.keywords()), fail_above=allowed)
-    output.write(answer.document(limit=limit, repeated=output.repeat(run)))
-    if answer.failures:
+    output.present(answer, run, limit=limit)
+    from joulemap.show.diff import list_failures
+
+    if failures := list_failures(answer.facts):
         from joulemap.system.errors import ThresholdError
 
-        raise ThresholdError("; ".join(answer.failures))
+        raise ThresholdError("; ".join(failures))

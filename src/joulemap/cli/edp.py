@@ -37,6 +37,4 @@ def edp(
     run = run.of_checkpoint(model)
     settings = run.settings()
     answer = output.workspace().edp(run.name(model), hardware.read(), settings, against=(against,) if against else ())
-    repeated = output.repeat(run)
-    document = output.draw(answer.document(by=level, limit=limit, repeated=repeated), answer, by=level)
-    output.write(document, answer)
+    output.present(answer, run, by=level, limit=limit)

@@ -32,4 +32,4 @@ def evidence(
     """
     run = run.of_checkpoint(model)
     answer = output.workspace().evidence(run.name(model), run.settings(hardware=(hardware.read(),)), metric=metric)
-    output.write(answer.document(limit=limit, repeated=output.repeat(run)), answer)
+    output.present(answer, run, limit=limit)

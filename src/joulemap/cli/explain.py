@@ -51,6 +51,4 @@ def explain(
     answer = output.workspace().explain(
         run.name(model), *hardware.read_both(), run.settings(), metric=metric, subgraph=subgraph
     )
-    repeated = output.repeat(run)
-    document = output.draw(answer.document(by=level, limit=limit, repeated=repeated), answer)
-    output.write(document, answer)
+    output.present(answer, run, by=level, limit=limit)

@@ -63,11 +63,11 @@ def check(
     joulemap extend check
     joulemap extend check joulemap-my-gpu --format json
     """
-    from joulemap.ask.package_check import check_package
+    from joulemap.show.package_check import check_package
     from joulemap.system.errors import UnsoundPackageError
 
     output.check_file()
     checked = check_package(package)
-    output.write(checked.document())
+    output.present(checked)
     if not checked.is_sound:
         raise UnsoundPackageError(f"{checked.package}: a check found a fault")

@@ -33,4 +33,4 @@ def flip(
     """
     run = run.of_checkpoint(model)
     answer = output.workspace().flip(run.name(model), *hardware.read_both(), run.settings(), metric=metric)
-    output.write(output.draw(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit))
+    output.present(answer, run, limit=limit, most=limit)

@@ -33,4 +33,4 @@ def fusion(
     joulemap fusion conv_block rtx_4090 --level operator --precision fp16 --format csv
     """
     answer = output.workspace().fusion(model, hardware.read(), run.settings())
-    output.write(answer.document(by=level, limit=limit, repeated=output.repeat(run)))
+    output.present(answer, run, by=level, limit=limit)

@@ -119,7 +119,7 @@ def show(
     from joulemap.ask.listing import find_description
 
     if not energy and (question := find_description(hardware)):
-        output.write(getattr(workspace, question)(hardware).document())
+        output.present(getattr(workspace, question)(hardware))
     elif energy:
         prices = workspace.energy_reference(hardware, calibration=calibration, boundary=chosen)
         columns = "category | component | action | energy_per_action_j | per | basis | source"
@@ -131,7 +131,7 @@ def show(
         answer = workspace.describe_hardware(hardware, calibration=calibration)
         output.write_table(answer.list_operators(), answer=describe_operators(answer))
     else:
-        output.write(workspace.describe_hardware(hardware, calibration=calibration).document())
+        output.present(workspace.describe_hardware(hardware, calibration=calibration))
 
 
 @app.command()
@@ -206,7 +206,7 @@ def sanity(
     joulemap hardware sanity mine.toml --format json
     """
     answer = output.workspace().sanity((*(names or ()), *([hardware] if hardware else ())))
-    output.write(answer.document())
+    output.present(answer)
 
 
 @app.command()
@@ -227,4 +227,4 @@ def check(
     from joulemap.ask.hardware_file import check_files
 
     output.check_file()
-    output.write(check_files(files).document())
+    output.present(check_files(files))

@@ -64,9 +64,9 @@ def measure(
         own = ["--hardware"] * bool(hardware) + ["--threads"] * (threads is not None)
         if given := [*own, *name_options(run)]:
             raise UsageError(f"measure host times this machine, not a model; leave out {', '.join(given)}")
-        output.write(output.workspace().measure_host(device=device, seconds=seconds).document())
+        output.present(output.workspace().measure_host(device=device, seconds=seconds))
         return
     answer = output.workspace().measure(
         model, run.settings(), hardware=hardware or None, device=device, threads=threads, seconds=seconds
     )
-    output.write(answer.document())
+    output.present(answer)

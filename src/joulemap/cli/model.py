@@ -59,13 +59,13 @@ def show(
     workspace = output.workspace()
     if energy:
         answer = workspace.modules(model, energy, run.settings())
-        output.write(answer.document(depth=depth, repeated=output.repeat(run)))
+        output.present(answer, run, depth=depth)
         return
     built = {field.name for field in attrs.fields(ModelOptions)}
     others = [field.name for field in attrs.fields(WholeRunOptions) if field.name not in built]
     if given := [*repeat_options(run, others)[::2], *["--depth"] * (depth is not None)]:
         raise UsageError(f"{', '.join(given)}: a table of modules needs hardware: name it with --energy")
-    output.write(workspace.profile(model, ModelOptions.settings(run)).document(limit=limit))
+    output.present(workspace.profile(model, ModelOptions.settings(run)), limit=limit)
 
 
 @app.command()

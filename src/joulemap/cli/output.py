@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack
 
 import attrs
 import typer
@@ -30,11 +30,11 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.ask.answer import Answer
-    from joulemap.ask.check import CheckedAnswer
     from joulemap.cli.option.run import ModelOptions
-    from joulemap.domain.settings import RunDivision
+    from joulemap.domain.settings import Division
     from joulemap.domain.table import Table
-    from joulemap.show.present.document import Document
+    from joulemap.show.present.document import Document, Section
+    from joulemap.show.view import Options
     from joulemap.workspace import Workspace
 
 PARQUET: Final = "parquet"
@@ -42,6 +42,9 @@ PARQUET: Final = "parquet"
 
 DRAWN: Final = (TABLE, "markdown", "html")
 """Output formats for people, which may omit rows."""
+
+MOST_DRAWN: Final = 40
+"""Maximum rows of a text chart."""
 
 FORMATS: Final = (*list_formats(), PARQUET)
 
@@ -206,19 +209,31 @@ class OutputOptions(DatabaseOptions):
         """Return the words for the option `--db`; none for the database that a command without them opens."""
         return () if self.db == Path(habit("db")) else ("--db", str(self.db))
 
-    def write(self, document: Document, checked: CheckedAnswer | None = None) -> None:
+    def present(
+        self, answer: Answer, run: ModelOptions | None = None, *, most: int = MOST_DRAWN, **options: Unpack[Options]
+    ) -> None:
+        """Write an answer as `write` does; `options` select what people see of it."""
+        self.write(self.draw(answer, run, **options), answer, by=options.get("by"), most=most)
+
+    def write(
+        self, document: Document, answer: Answer | None = None, *, by: Division | None = None, most: int = MOST_DRAWN
+    ) -> None:
         """Write a document, and with `--show sql` the statements behind it.
 
-        With `--show check`, the commands that measure `checked` are added to the document; UsageError for an answer
-        without runs to measure.
+        With `--show plot`, the text chart of `answer` is first: of the table `by` if it has several, with at most
+        `most` rows. With `--show check`, the commands that measure its runs are last; UsageError for an answer without
+        runs to measure.
         """
+        if self.shows("plot") and answer is not None:
+            document = document.after([_draw_chart(answer, by or "action", most)])
         if self.shows("check"):
-            if checked is None:
+            checks = answer.find_checks() if answer is not None else None
+            if not checks:
                 raise UsageError("--show check: this answer has no runs to measure")
 
             from joulemap.show.check import add_checks
 
-            document = add_checks(document, checked.find_checks())
+            document = add_checks(document, checks)
         if self.written_form == PARQUET:
             from joulemap.store.parquet import save_table
 
@@ -250,20 +265,11 @@ class OutputOptions(DatabaseOptions):
             voice.detail(f"query {table.title}: {len(table):,} {'row' if len(table) == 1 else 'rows'}")
         self._print_sql(tables)
 
-    def draw(self, document: Document, answer: Answer, *, by: RunDivision = "action", limit: int = 40) -> Document:
-        """Return the document of an answer, with its text chart first if `--show plot` asks for it.
+    def draw(self, answer: Answer, run: ModelOptions | None = None, **options: Unpack[Options]) -> Document:
+        """Return the document of an answer, whose commands repeat the options of its run."""
+        from joulemap.show.view import draw
 
-        `by` is the table to draw of an answer with several tables, `limit` the maximum number of rows to draw.
-        """
-        if not self.shows("plot"):
-            return document
-        from joulemap.show.figure.sketch import make_sketches
-        from joulemap.show.present.document import Section, Text
-
-        drawn = [one for drawing in answer.sketched(by) for one in make_sketches(drawing, limit, answer.projected)]
-        section = Section("Sketch", drawn)
-        nothing = Section("Sketch", Text("nothing to draw: no row has a value"))
-        return document.after([section if section.texts else nothing])
+        return draw(answer, **({"repeated": self.repeat(run)} if run else {}), **options)
 
     def write_table(
         self,
@@ -356,6 +362,18 @@ def _put_head(document: Document, *, is_wrapped: bool) -> Document:
     if isinstance(document.data, Mapping):
         return attrs.evolve(document, data={**make_head(), **document.data})
     return attrs.evolve(document, data={**make_head(), "rows": document.data}) if is_wrapped else document
+
+
+def _draw_chart(answer: Answer, by: Division, most: int) -> Section:
+    """Return the text chart of an answer."""
+    from joulemap.show.figure.sketch import make_sketches
+    from joulemap.show.present.document import Section, Text
+    from joulemap.show.view import find_page
+
+    drawings = find_page(answer).sketched(answer, by)
+    section = Section("Sketch", [one for drawing in drawings for one in make_sketches(drawing, most, answer.projected)])
+    nothing = "nothing to draw: no row has a value" if drawings else "this answer has no chart"
+    return section if section.texts else Section("Sketch", Text(nothing))
 
 
 def _inform(message: str) -> None:

@@ -31,5 +31,4 @@ def pareto(
     joulemap pareto mobilenet_v2 --x cost --y latency --hardware l4,t4,Jetson-Orin-Nano --batch 1,4,16
     """
     answer = output.workspace().pareto(model, run.settings(**hardware.keywords()), x=x, y=y)
-    document = output.draw(answer.document(limit=limit, repeated=output.repeat(run)), answer)
-    output.write(document, answer)
+    output.present(answer, run, limit=limit)

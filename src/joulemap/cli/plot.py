@@ -12,7 +12,7 @@ import typer
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import NamedHardwareOptions
 from joulemap.cli.option.run import PRECISION_HELP, Model, RunOptions, precisions
-from joulemap.cli.output import DatabaseOptions, OutputOptions, emit
+from joulemap.cli.output import MOST_DRAWN, DatabaseOptions, OutputOptions, emit
 from joulemap.cli.panel import OUTPUT
 from joulemap.cli.voice import end_progress, voice
 from joulemap.domain.figure import FigureName
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 
 DRAWN: Final = (".svg", ".png", ".json")
 """File suffixes of figures; .json is the Vega-Lite specification with its data."""
-
-
-MOST_DRAWN: Final = 40
-"""Maximum rows of a text chart."""
 
 
 @frozen(kw_only=True)

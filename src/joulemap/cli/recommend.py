@@ -38,6 +38,6 @@ def recommend(
     answer = output.workspace().recommend(
         model, run.settings(**hardware.keywords()), objective=objective, limits=bounds
     )
-    output.write(answer.document(limit=limit, repeated=output.repeat(run)), answer)
+    output.present(answer, run, limit=limit)
     if answer.misses_limits:
         raise UnsupportedError("no configuration that can be bought meets every limit")

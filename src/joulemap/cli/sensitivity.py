@@ -30,4 +30,4 @@ def sensitivity(
     joulemap sensitivity resnet50 l4 --precision int8 --metric cost --format csv
     """
     answer = output.workspace().sensitivity(model, run.settings(**hardware.keywords()), metric=metric)
-    output.write(output.draw(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit))
+    output.present(answer, run, limit=limit, most=limit)

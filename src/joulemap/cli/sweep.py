@@ -87,5 +87,4 @@ def sweep(
         *repeat_options(run, GIVEN),
         *output.repeat_database(),
     )
-    document = output.draw(answer.document(by=level, limit=limit, again=again, repeated=repeated), answer)
-    output.write(document, answer)
+    output.present(answer, by=level, limit=limit, again=again, repeated=repeated)

@@ -48,5 +48,4 @@ def utilization(
         has_advice=advice,
         is_pairing=pairing,
     )
-    document = output.draw(answer.document(limit=limit, repeated=output.repeat(run)), answer)
-    output.write(document, answer)
+    output.present(answer, run, limit=limit)

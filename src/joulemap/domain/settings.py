@@ -86,6 +86,9 @@ ClassDivision = Literal["class", "category", "action"]
 SweepDivision = Literal["hardware", "batch", "winner", "crossing"]
 """Ways to group the result of a sweep."""
 
+Division = RunDivision | FusionDivision | DifferenceDivision | ClassDivision | SweepDivision
+"""Parts that the first table of an answer lists; each answer knows some of them."""
+
 Pay = Literal["rented", "bought", "both"]
 """Ways to pay for chips."""
 

@@ -148,10 +148,10 @@ def opening_plans(
 
 def prepare(plan: Plan) -> None:
     """Import the modules that evaluate a plan before the database is locked."""
+    import joulemap.plan.evaluate  # noqa: F401
     from joulemap.physics.architecture import find_architecture
 
-    for module in ("joulemap.plan.evaluate", "numpy.ma"):
-        importlib.import_module(module)
+    importlib.import_module("numpy.ma")
     plan.runs("")  # caches the formula versions
     for entry, _ in plan.selection.pairs:
         if find_kind(entry.architecture) is None:

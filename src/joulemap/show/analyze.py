@@ -11,12 +11,13 @@ import attrs
 
 from joulemap.ask.analyze import PLURALS, AnalyzeAnswer, PartAnswer, name_part
 from joulemap.ask.cause import RESIDUAL
-from joulemap.ask.fact import Share
+from joulemap.ask.fact import Entry, Facts
 from joulemap.domain.settings import ModelDivision, RunDivision
 from joulemap.domain.table import Table, group
 from joulemap.generated.analyze import CategoryShare, OperatorShare, SubgraphRoof, SubgraphShare
 from joulemap.generated.breakdown import PartAction, PartCategory
 from joulemap.generated.report import EnergyLeaf
+from joulemap.show.choice import describe_beyond, finish
 from joulemap.show.layout import fill_cells, lay_lines
 from joulemap.show.page import Drawings, Figures, lay_rows, sketch, tell_left_out
 from joulemap.show.part import describe_parts, describe_ranges
@@ -38,7 +39,7 @@ from joulemap.show.present.document import Block, Grid
 from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import find_conditions, overlaps, prove_parts, title_run, title_runs
-from joulemap.show.shape import Part, Shape, line
+from joulemap.show.shape import Part, Shape, tell
 from joulemap.show.title import bind
 from joulemap.system.units import FJ_PER_J
 
@@ -248,20 +249,36 @@ def lay_events(answer: AnalyzeAnswer, headings: str, line: str) -> Grid:
     return lay_lines(headings, lines, is_tree=True)
 
 
-def choose(answer: AnalyzeAnswer, *, by: RunDivision = "action", **_: Any) -> Mapping[str, Any]:
-    """Return the values of slots in the texts of lines, parts and steps."""
-    total, divisions = answer.total, tuple(PLURALS)
-    largest, limit = (
-        next((one.name for one in answer.facts.of(Share) if one.level == level), "")
-        for level in ("category", "bottleneck")
-    )
+def describe_analysis(answer: AnalyzeAnswer) -> str:
+    """Return the first line: energy and latency of the run, and what takes most of each."""
+    facts = answer.facts
+    energy, time = facts.share("energy", "category"), facts.share("time", "bottleneck")
+    largest, limit = (one.name if one else "" for one in (energy, time))
     begin = "" if largest == RESIDUAL else START  # nobody can act on a fitted residual
+    advice = SPREAD if (largest, limit) == ("static", "launch") else begin
+    per = "batch" if answer.total.batch > 1 else ""
+    return finish([tell(RUN, facts.of(Entry)[0], facts, {"top": energy, "time": time}, advice=advice, per=per)])
+
+
+def list_reasons(facts: Facts) -> list[str]:
+    """Return lines on why: how busy the chip is, the largest subgraph, and energy that computes nothing."""
+    beside = {"units": facts.share("units"), "bandwidth": facts.share("bandwidth")}
+    largest = {"time": facts.share("time", "subgraph")}
+    return [
+        *describe_beyond(facts),
+        *(tell(BUSY, one, facts, beside) for one in facts.shares("compute")),
+        *(tell(LARGEST, one, facts, largest) for one in facts.shares("energy", "subgraph")),
+        *(tell(OVER, one, facts) for one in facts.shares("energy", "overhead")),
+    ]
+
+
+def choose(answer: AnalyzeAnswer, *, by: RunDivision = "action", **_: Any) -> Mapping[str, Any]:
+    """Return the values of slots in the texts of parts and steps."""
+    total, divisions = answer.total, tuple(PLURALS)
     return {
-        "advice": SPREAD if (largest, limit) == ("static", "launch") else begin,
         "by": by,
         "division": PLURALS[by],
         "formulas": answer.events if by == "event" else None,
-        "per": "batch" if total.batch > 1 else "",
         "deeper": dict(itertools.pairwise(divisions + divisions[:1]))[by],
         "hardware": answer.scope.spell(total.hardware),
         "row": total,
@@ -281,29 +298,20 @@ def describe_run(answer: AnalyzeAnswer) -> Mapping[str, Any]:
     }
 
 
+RUN: Final = Template(
+    "[{advice}{top_name:category}, {top_share:%} of the energy: ]{run} uses {energy} and takes {latency}[ per {per}]"
+    "[, {time_share:%} limited by {time_name:bound}]"
+)
+BUSY: Final = Template(
+    "[{units_count} of {units_total} {units_name}s busy; ]{share:%} of compute peak, {bandwidth_share:%} of off-chip "
+    "bandwidth"
+)
+LARGEST: Final = Template("{name}, largest of {total:n subgraph}: {share:%} of the energy, {time_share:%} of the time")
+OVER: Final = Template(f"{OVERHEAD}: {{share:%}} of the energy")
+
 ANALYZE: Final = Shape(
-    first=line(
-        "[{advice}{energy_name:category}, {energy_share:%} of the energy: ]{run} uses {energy} and takes {latency}"
-        "[ per {per}][, {time_share:%} limited by {time_name:bound}]",
-        "entry",
-        "share energy category as energy",
-        "share time bottleneck as time",
-    ),
-    why=(
-        line(
-            "[{units_count} of {units_total} {units_name}s busy; ]{share:%} of compute peak, "
-            "{bandwidth_share:%} of off-chip bandwidth",
-            "share compute",
-            "share units as units",
-            "share bandwidth as bandwidth",
-        ),
-        line(
-            "{name}, largest of {total:n subgraph}: {share:%} of the energy, {time_share:%} of the time",
-            "share energy subgraph",
-            "share time subgraph as time",
-        ),
-        line(f"{OVERHEAD}: {{share:%}} of the energy", "share overhead"),
-    ),
+    opening=describe_analysis,
+    why=list_reasons,
     trust=describe_ranges,
     csv="{division}",
     choices=choose,

@@ -186,7 +186,6 @@ COMPARE: Final = Shape(
     why=describe_gap,
     choices=choose,
     draw=draw,
-    csv="rows",
     limit=10,
     parts=(
         Part(table="rows", counts_left_out=True, draw=lambda *_, drawn, **__: drawn),

@@ -94,7 +94,7 @@ def _describe_reversal(facts: Facts) -> str:
 
 def _list_batches(facts: Facts) -> dict[str, list[str]]:
     """Return the batch sizes at which the other run wins, and those at which it leads in a tie."""
-    turns = [one for one in facts.of(Turn) if one.axis == "batch"]
+    turns = facts.turns("batch")
     return {name: [str(one.after) for one in turns if one.is_tied == is_tied]
             for name, is_tied in (("batches", False), ("ties", True))}  # fmt: skip
 
@@ -203,7 +203,7 @@ def list_reasons(facts: Facts) -> list[str]:
 
 def describe_odds(facts: Facts) -> str:
     """Return the probability of the other order, or the range of the metric of one or two runs."""
-    half = next((one.probability for one in facts.of(Turn) if one.axis == "ratio"), None)
+    half = next((one.probability for one in facts.turns("ratio")), None)
     odds = [ODDS(odds=1.0 - one.probability, half=half) for one in facts.of(Choice) if one.probability is not None]
     return "; ".join([*odds, *_list_ranges(facts.of(Entry)[:MOST_NAMED], facts.runs)])
 
@@ -365,7 +365,6 @@ SENSITIVITY: Final = Shape(
     first=describe_turn,
     why=list_reasons,
     trust=describe_odds,
-    csv="rows",
     choices=choose_swings,
     draw=draw_tornados,
     steps=(
@@ -440,7 +439,6 @@ def describe_known(answer: EvidenceAnswer) -> str:
 
 EVIDENCE: Final = Shape(
     opening=describe_known,
-    csv="rows",
     choices=choose_evidence,
     limit=12,
     steps=("sensitivity {model} {pair} --metric {metric}[ --precision {precision}]",),

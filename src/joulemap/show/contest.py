@@ -246,7 +246,6 @@ PAGES: Final = {
         why=list_part_reasons,
         choices=choose_parts,
         draw=draw_heatmaps,
-        csv="rows",
         steps=(EXPLAIN, ANALYZE),
         limit=10,
         parts=(
@@ -271,7 +270,6 @@ PAGES: Final = {
         why=list_model_reasons,
         choices=choose_models,
         sketch=lambda answer, _: (sketch("models", answer.rows, {"quantity": METRIC[answer.metric].label}),),
-        csv="rows",
         steps=(
             "compare {model} --level subgraph --hardware {some} --metric {metric}",
             "compare {models} --level detailed --hardware {best}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from joulemap.ask.answer import INFERENCE
 from joulemap.ask.candidate import find_chip
 from joulemap.ask.cost import PRICE, PRICES, CostAnswer
 from joulemap.ask.decision import find_decision
@@ -39,7 +40,7 @@ from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.recommend import show_life
 from joulemap.show.run import show_limit
 from joulemap.show.run_name import name_first, name_run
-from joulemap.show.shape import Part, Shape, line
+from joulemap.show.shape import Part, Shape, tell
 
 CHEAPEST: Final = Template(
     "{verb} {name}: {cost} per million {unit}[, {ratio:x} less than {other} {rival}][ ({chance} sure)]"
@@ -140,7 +141,7 @@ def spell_count(value: float) -> str:
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: the other way of paying, the break-even, and named hardware that is left out."""
     beyond = describe_beyond(facts) if facts.is_named else []
-    return [*describe_lost(facts), *_compare_prices(facts), *EVEN.tell(facts), *beyond]
+    return [*describe_lost(facts), *_compare_prices(facts), *describe_even(facts), *beyond]
 
 
 def _compare_prices(facts: Facts) -> list[str]:
@@ -168,21 +169,30 @@ def _show_time(turn: Turn) -> Mapping[str, Any]:
     }
 
 
-EVEN: Final = line(
-    {
-        "same": "{way} {run} and {other_way} {rival} cost the same at any volume",
-        "never": "{other_way} {rival} is cheaper than {way} {run} at any volume",
-        "within": "break-even at {after} {per}s[ ({time} of one chip)]: {other_way} {rival} is cheaper below, "
-        "{way} {run} above",
-        "beyond": "{other_way} {rival} is cheaper than {way} {run} at any volume: the break-even at {after} {per}s "
-        "is beyond the {life} of one {run}'s lifetime",
-        "worn": "{other_way} {rival} is cheaper than {way} {run} up to {life} {per}s, the lifetime of one {rival}; "
-        "the break-even at {after} is beyond it",
-    },
-    "turn inferences",
-    more=_show_time,
-)
+EVEN: Final = {
+    "same": Template("{way} {run} and {other_way} {rival} cost the same at any volume"),
+    "never": Template("{other_way} {rival} is cheaper than {way} {run} at any volume"),
+    "within": Template(
+        "break-even at {after} {per}s[ ({time} of one chip)]: {other_way} {rival} is cheaper below, {way} {run} above"
+    ),
+    "beyond": Template(
+        "{other_way} {rival} is cheaper than {way} {run} at any volume: the break-even at {after} {per}s is beyond the "
+        "{life} of one {run}'s lifetime"
+    ),
+    "worn": Template(
+        "{other_way} {rival} is cheaper than {way} {run} up to {life} {per}s, the lifetime of one {rival}; the "
+        "break-even at {after} is beyond it"
+    ),
+}
 """Case of a break-even -> its sentence; `rival` is the option that is cheaper at a low volume."""
+
+
+def describe_even(facts: Facts) -> list[str]:
+    """Return a line on the break-even of two options; empty without one."""
+    per = next((one.per for one in facts.of(Choice)), INFERENCE)
+    return [
+        tell(EVEN[str(one.values["case"])], one, facts, per=per, **_show_time(one)) for one in facts.turns("inferences")
+    ]
 
 
 def describe_beyond(facts: Facts) -> list[str]:
@@ -252,7 +262,7 @@ def draw(answer: CostAnswer) -> Figures:
     """Return a figure with the cost by component of each chip's cheapest configuration; empty without any price."""
     if answer.best is None:
         return ()
-    told = join_clauses([describe_answer(answer), *EVEN.tell(answer.facts)])
+    told = join_clauses([describe_answer(answer), *describe_even(answer.facts)])
     use = describe_use(answer.assumptions, answer.pay, answer.kind)
     return draw_candidates(answer, "cost", answer.shown, use, told, ", {way}")
 

@@ -15,8 +15,8 @@ from joulemap.domain.table import Table, group
 from joulemap.generated.diff import VersionFigure
 from joulemap.show.caveat import RANGES, describe_caveat
 from joulemap.show.choice import MOST_WHY
+from joulemap.show.page import list_facts
 from joulemap.show.pair import EXACT_UNITS, lay_terms, prove_terms
-from joulemap.show.plain import list_facts
 from joulemap.show.present.cell import (
     mark_projected,
     show,
@@ -34,6 +34,7 @@ from joulemap.show.run_name import name_all
 from joulemap.show.shape import Part, Shape
 from joulemap.show.sheet import Sheet
 from joulemap.show.title import Title
+from joulemap.show.view import draw, find_page
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 LEAST_WORK: Final = 0.005
@@ -372,7 +373,6 @@ VERSIONS: Final = Shape(
     trust=describe_shared,
     choices=choose,
     words=lambda answer: {"failures": tuple(list_failures(answer.facts))},
-    csv="rows",
     limit=5,
     parts=(
         Part(
@@ -440,7 +440,7 @@ class RunsSheet(Sheet):
         whole = super().document(answer, limit=limit, **chosen)
         if answer.explanation is None:
             return whole
-        explained: Document = answer.explanation.document(limit=limit or self.limit)
+        explained = draw(answer.explanation, limit=limit or self.limit)
         return attrs.evolve(
             explained,
             title=whole.title,
@@ -456,7 +456,9 @@ class RunsSheet(Sheet):
 RUNS: Final = RunsSheet(
     title=lambda answer: RUNS_TITLE(a=answer.scope.run_ids[0], b=answer.scope.run_ids[-1]),
     first=lambda answer: (
-        answer.explanation.headline() if answer.explanation else "A run was refused, so there is no energy to compare."
+        find_page(answer.explanation).headline(answer.explanation)
+        if answer.explanation
+        else "A run was refused, so there is no energy to compare."
     ),
     csv="constants",
     limit=20,

@@ -8,8 +8,10 @@ from typing import Any, Final
 import attrs
 
 from joulemap.ask.edp import EdpAnswer
+from joulemap.ask.fact import Change, Choice, Entry, Facts
 from joulemap.domain.settings import ModelDivision
 from joulemap.generated.edp import EdpComparison
+from joulemap.show.choice import describe_beyond, describe_choices, finish
 from joulemap.show.page import Figures, draw_figure, sketch
 from joulemap.show.part import describe_ranges
 from joulemap.show.present.cell import Number, mark_projected
@@ -17,7 +19,8 @@ from joulemap.show.present.document import Grid
 from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import prove_parts, title_run
-from joulemap.show.shape import Part, Shape, line
+from joulemap.show.run_name import name_run
+from joulemap.show.shape import Part, Shape, read, tell
 
 LOWEST: Final = "lowest"
 TIE: Final = "tie"
@@ -34,7 +37,16 @@ REMOVED: Final = {
 }
 """Remedy -> what it removes."""
 
-SAVED: Final = {
+PRODUCT: Final = Template(
+    "{run} has an energy x delay of {edp}[: start at the top, {half_count} of {half_total} subgraphs make "
+    "{half_share:%} of it]"
+)
+HALF: Final = Template("{head}; {share:%} of that on {run} in {count} of {total} subgraphs")
+LEAST: Final = Template("least energy x delay of {total:n subgraph}: {each:list}")
+WON: Final = Template("{count} on {run}")
+PATTERN: Final = Template("largest fusion pattern: {name}, {share:%} in {count:n subgraph}")
+
+SAVES: Final = {
     **{name: f"without {what}: {{saving:%}} less" for name, what in REMOVED.items()},
     "roofline": "with every subgraph at its roofline: {saving:%} less ({after})",
     "no_memory_wait": "without waiting for memory: at most {saving:%} less",
@@ -44,7 +56,28 @@ SAVED: Final = {
     "launch": "without launches by the host (`--runtime graph`): {saving:%} less",
     "halving": "with half the energy and time of {name}: {saving:%} less",
 }
+SAVED: Final = {cause: Template(f"[on {{own}}, ]{text}") for cause, text in SAVES.items()}
 """Cause of a change -> what it saves."""
+
+
+def describe_edp(facts: Facts) -> str:
+    """Return the first line: the product and what makes half of it, or which of several chips to take."""
+    half, choices = facts.share("edp", "subgraph"), facts.of(Choice)
+    if choices:
+        return describe_choices(choices[:1], facts.runs, HALF if half else None, **(read(half, facts) if half else {}))
+    return finish([tell(PRODUCT, facts.of(Entry)[0], facts, {"half": half})])
+
+
+def list_reasons(facts: Facts) -> list[str]:
+    """Return lines on why: chips by number of subgraphs, possible savings, and the largest fusion pattern."""
+    own = name_run(facts.runs[facts.of(Entry)[0].run]) if facts.of(Choice) else ""
+    wins = facts.shares("wins")
+    return [
+        *describe_beyond(facts),
+        *(tell(LEAST, one, facts, each=[tell(WON, each, facts) for each in wins]) for one in wins[:1]),
+        *(tell(SAVED[one.cause], one, facts, own=own) for one in facts.of(Change)),
+        *(tell(PATTERN, one, facts) for one in facts.shares("edp", "pattern")),
+    ]
 
 
 def draw_shares(answer: EdpAnswer, grid: Grid, limit: int, *, by: str, **_: Any) -> Grid:
@@ -89,24 +122,14 @@ def choose(answer: EdpAnswer, *, by: ModelDivision = "subgraph", **_: Any) -> Ma
 
 def draw(answer: EdpAnswer) -> Figures:
     """Return the figure of the subgraphs' shares and their cumulative sum, largest first."""
-    told = " ".join((EDP.tell(answer.facts), *(f"{one}." for one in EDP.explain(answer.facts)[:1])))
+    told = " ".join((describe_edp(answer.facts), *(f"{one}." for one in list_reasons(answer.facts)[:1])))
     title = title_run(answer.total, answer.scope)
     return (draw_figure(answer.scope, "edp", answer.subgraphs, title, told, {"part": "subgraph"}),)
 
 
 EDP: Final = Shape(
-    first=line(
-        "{run} has an energy x delay of {edp}[: start at the top, {count} of {total} subgraphs make {share:%} of it]",
-        "entry",
-        "share edp subgraph",
-    ),
-    beside="{head}; {share:%} of that on {name} in {count} of {total} subgraphs",
-    beside_of="share edp subgraph",
-    why=(
-        line("least energy x delay of {total:n subgraph}: {each:list}", "share wins", each="{count} on {run}"),
-        line({cause: f"[on {{own}}, ]{text}" for cause, text in SAVED.items()}, "change"),
-        line("largest fusion pattern: {name}, {share:%} in {count:n subgraph}", "share pattern"),
-    ),
+    first=describe_edp,
+    why=list_reasons,
     trust=describe_ranges,
     csv="{by}s",
     choices=choose,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.ask.fact import Facts, Turn
+from joulemap.ask.fact import Facts
 from joulemap.ask.flip import SIDES, Flip, FlipAnswer
 from joulemap.domain.metric import METRIC
 from joulemap.domain.table import Table
@@ -68,7 +68,7 @@ def choose_reversals(answer: FlipAnswer, *, limit: int, **_: Any) -> Mapping[str
         at = "" if row.hardware is None else f"{row.hardware}:"
         setting, is_first = f"{at}{row.constant}=x{beyond:.4g}", (row.likelihood or 0.0) >= WORTH_TRYING
     batches = [row.batch for row in answer.batches if row.winner is not None]
-    is_same = len(batches) > 1 and not any(one.axis == "batch" for one in answer.facts.of(Turn))
+    is_same = len(batches) > 1 and not answer.facts.turns("batch")
     same = [SAME_ORDER(first=batches[0], last=batches[-1])] if is_same else []
     return {
         **name_pair(answer, answer.names),

@@ -133,7 +133,6 @@ PAGES: Final = {
         first=describe_measurement,
         notes=list_notes,
         parts=(Part(table="scores", make=lay_scores),),
-        csv="rows",
     ),
     HostAnswer: Sheet(
         title=lambda answer: HOST_TITLE(answer.pace),

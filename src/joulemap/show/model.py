@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.ask.engine import describe_evaluation
+from joulemap.ask.answer import describe_evaluation
 from joulemap.ask.model import ModulesAnswer, ProfileAnswer
 from joulemap.ask.rule import find_assumed
 from joulemap.domain.table import Table
@@ -221,7 +221,6 @@ PAGES: Final = {
     ),
     ModulesAnswer: Shape(
         first=describe_modules,
-        why=(),
         trust=describe_ranges,
         notes=lambda _: (SPLIT,),
         steps=("analyze {model} {spelled}",),

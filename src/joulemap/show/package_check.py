@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import median
 from typing import Final
 
-from joulemap.ask.package_check import Fault, PackageCheck, find_factor
+from joulemap.ask.package_check import Fault, PackageCheck, find_factor, run_checks
 from joulemap.generated.validate import ScoredRow
 from joulemap.show.present.cell import QUANTITY, show
 from joulemap.show.present.document import Lines
@@ -14,6 +15,7 @@ from joulemap.show.present.template import Template
 from joulemap.show.shape import Part
 from joulemap.show.sheet import Sheet
 from joulemap.show.validate import describe_medians
+from joulemap.show.view import describe_findings
 
 SOUND: Final = "All checks pass."
 UNSOUND: Final = Template("{count:n check} found a fault.")
@@ -78,8 +80,17 @@ def describe_fault(fault: Fault) -> str:
         values |= {"quantity": show(row.quantity, QUANTITY), "factor": find_factor(row), "side": side}
         values |= {"scores": _describe_errors(values.get("unseen", ()))}
     elif isinstance(row, ScoredRow):
-        values["reason"] = values["reason"] or UNEVALUATED
+        values["reason"] = values["reason"] or "; ".join(describe_findings(values["findings"])) or UNEVALUATED
     return FAULTS[fault.kind](row, **values)
+
+
+def check_package(place: str | Path = ".") -> PackageCheck:
+    """Check the package in a folder, or the installed one of this name.
+
+    A folder need not be installed: its `pyproject.toml` says where its data is. Raises CatalogueError for a folder
+    without a package of hardware, UnknownNameError for an unknown name.
+    """
+    return run_checks(place, describe_fault)
 
 
 def _describe_errors(rows: Sequence[ScoredRow]) -> str | None:
@@ -103,6 +114,5 @@ PAGES: Final = {
         title=Template("{package} in {folder}"),
         first=describe_check,
         parts=(Part(table="findings", make=lambda answer, _: Lines(tuple(one.line for one in answer.findings))),),
-        csv="rows",
     )
 }

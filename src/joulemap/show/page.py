@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import shlex
-import shutil
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
-from joulemap.ask.engine import describe_evaluation, describe_unread
-from joulemap.show.caveat import describe_trust, find_unpriced, list_notes
+from joulemap.ask.fact import Facts, Quantity
+from joulemap.show.caveat import find_unpriced
 from joulemap.show.choice import finish
 from joulemap.show.layout import is_whole, lay, show_assumed
-from joulemap.show.plain import list_facts
 from joulemap.show.present.cell import PROJECTION_NOTE
-from joulemap.show.present.document import Document, EnergyCell, Grid, Lines, Section, Text
-from joulemap.show.present.format import TABLE, write
+from joulemap.show.present.document import EnergyCell, Grid, Section, Text
 from joulemap.show.present.template import Template
 from joulemap.show.refusal import count_left_out
 from joulemap.show.run import find_conditions, title_runs
 from joulemap.show.run_name import join_names
 from joulemap.show.title import Title, bind
-from joulemap.system.name import PROJECTED, is_module_name
+from joulemap.system.name import PROJECTED
 
 if TYPE_CHECKING:
-    from joulemap.ask.answer import Answer, RunAnswer
-    from joulemap.ask.fact import Facts
+    from joulemap.ask.answer import Answer
     from joulemap.ask.scope import Scope
     from joulemap.domain.figure import DrawingName, ShownName
     from joulemap.domain.table import Table
@@ -46,23 +42,6 @@ PICTURE_ROWS: Final = 6
 """Lines of the chart of a first screen, without its axes."""
 
 NO_TEXTS: Final[Mapping[str, str]] = {}
-
-
-def draw_text(answer: Answer) -> str:
-    """Return the first screen of an answer as text, without commands; Python callers use methods instead."""
-    places = ("`.document().notes`", "`.document().details`")
-    shown = _without_steps(answer.document()).on_screen(notes=False, details=False, hints=places)
-    return write(shown, TABLE, shutil.get_terminal_size().columns)
-
-
-def draw_html(answer: Answer) -> str:
-    """Return HTML for a notebook: figures if vl-convert-python is installed, then the tables."""
-    from joulemap.show.figure.convert import is_installed
-    from joulemap.show.figure.figure import draw_svg
-
-    drawn = [draw_svg(figure) for figure in answer.figures()] if is_installed() else []
-    figures = "".join(f"<figure>{one}</figure>\n" for one in drawn)
-    return f"{figures}{write(_without_steps(answer.document()), 'html')}"
 
 
 def lay_rows(answer: Answer, table: Table[Any], columns: str, **shown: Any) -> Grid:
@@ -100,90 +79,6 @@ def show_share(scope: Scope, energy: EnergyCell) -> str:
     whole = scope.assumed.get(energy.run_id)
     is_part = whole is not None and energy.field == "energy_j" and not is_whole(whole, energy.value)
     return "" if is_part else show_assumed(whole)
-
-
-def _drop_foreign(step: Sequence[str], scope: Scope) -> list[str]:
-    """Return a follow-up command without changes of hardware that it does not name."""
-    named = {name for word in step for name in word.split(",")}
-    foreign = tuple(f"{name}:" for name in map(scope.spell, scope.hardware) if name not in named)
-    lost = {at for at, word in enumerate(step) if step[at - 1] == "--set" and word.startswith(foreign)}
-    return [word for at, word in enumerate(step) if not {at, at + 1} & lost]
-
-
-def _describe_site(values: Mapping[str, Mapping[str, str]]) -> str:
-    """Return where the values of a site stand, such as `site: joulemap.toml (grid de, pue 1.2)`; empty for none."""
-    by_place: dict[str, list[str]] = {}
-    for name, one in values.items():
-        by_place.setdefault(one["from"], []).append(f"{name} {one['value']}")
-    places = ", ".join(f"{place} ({', '.join(named)})" for place, named in by_place.items())
-    return f"site: {places}" if places else ""
-
-
-def compose(
-    answer: RunAnswer,
-    facts: Facts,
-    sections: Sequence[Section],
-    table: Table[Any],
-    *,
-    title: Title | None = None,
-    headline: str,
-    reasons: Sequence[str] = (),
-    trust: str = "",
-    details: Sequence[Section] = (),
-    notes: Sequence[str] = (),
-    steps: Iterable[Sequence[str]],
-    told: Sequence[str] | None = None,
-    beside: str = "",
-    words: Mapping[str, Any] = NO_TEXTS,
-) -> Document:
-    """Return the document of facts: the decision, sections with assumed shares, reasons, trust, notes and follow-up
-    commands.
-
-    `title` defaults to the title of the scope; `notes` precede those of caveats and settings. `told` are lines below
-    the table, by default those on the model's name. `trust` begins the line on trust in place of what ranges mean.
-    `words` are further texts for machine formats. `beside` is text after the boundary on an additional part of the
-    values, such as ` plus host`.
-    """
-    scope, headline = answer.scope, add_lost(headline, list_lost(answer.scope, facts))
-    is_held = any(map(is_module_name, scope.models))
-    written = () if is_held else tuple(shlex.join(["joulemap", *_drop_foreign(step, scope)]) for step in steps)
-    named = [scope.spell(one) for one in scope.hardware] if scope.settings.hardware else []
-    what, instead = describe_evaluation(scope.models, named)
-    title = title or title_runs(scope)
-    if told is None:
-        told = (*describe_unread(scope.models), *([instead] if instead else []))
-    shown = (*sections, *(Section("", Text(line)) for line in told))
-    marked = add_marks(
-        [*notes, *list_notes(facts)], (Section("", Lines((str(title), headline, *reasons))), *shown, *details)
-    )
-    sure = "; ".join(filter(None, (describe_trust(facts, trust), _describe_site(answer.site_values))))
-    reasons = [one for one in reasons if one not in headline]
-    texts = {"answer": headline, "insights": reasons, "how_sure": sure}
-
-    def show_own(energy: EnergyCell) -> str:
-        return show_share(scope, energy)
-
-    return Document(
-        title=bind(title, find_conditions(scope), beside, dict([what]) if what else NO_TEXTS),
-        answer=headline,
-        sections=tuple(section.with_shares(show_own) for section in shown),
-        insights=tuple(reasons),
-        is_decision=True,
-        sure=sure,
-        details=tuple(section.with_shares(show_own) for section in details),
-        notes=marked,
-        steps=written,
-        data={
-            **{name: value for name, value in texts.items() if value},
-            **answer.data(),
-            **list_facts(facts),
-            **words,
-            "notes": marked,
-            "next_steps": written,
-        },
-        table=table,
-        tables=answer.tables,
-    )
 
 
 def draw_figure(
@@ -240,11 +135,6 @@ def fill_steps(steps: Iterable[Template], row: object, repeated: Sequence[str], 
     ]  # fmt: skip
 
 
-def _without_steps(document: Document) -> Document:
-    """Return a document without its shell commands; Python callers use methods instead."""
-    return attrs.evolve(document, steps=())
-
-
 def drop_options(repeated: Sequence[str], names: Collection[str]) -> list[str]:
     """Return repeated options without the named options and their values."""
     return [
@@ -258,3 +148,24 @@ def add_marks(notes: Sequence[str], sections: Iterable[Section]) -> tuple[str, .
     """Return the notes, with an explanation of the projection mark if a section or a note shows the mark."""
     is_marked = any(PROJECTED in text for section in sections for text in section.texts)
     return (*notes, *((PROJECTION_NOTE,) if is_marked and PROJECTION_NOTE not in notes else ()))
+
+
+def to_plain(value: Any) -> Any:
+    """Return a value of a fact as a mapping, list, number or text; empty fields are left out."""
+    if isinstance(value, Quantity):
+        width = {"half_width": value.half_width} if value.half_width else {}
+        return {"value": to_plain(value.value), "unit": value.unit, **width}
+    if attrs.has(type(value)):
+        fields = {one.name: getattr(value, one.name) for one in attrs.fields(type(value))}
+        return {name: to_plain(one) for name, one in fields.items() if one not in (None, (), "", {})}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else "inf"
+    if isinstance(value, dict):
+        return {str(name): to_plain(one) for name, one in value.items()}
+    return [to_plain(one) for one in value] if isinstance(value, tuple | list) else value
+
+
+def list_facts(facts: Facts) -> dict[str, Any]:
+    """Return what an answer asks, its runs, and its facts by type."""
+    listed = [{"fact": type(one).__name__.lower(), **to_plain(one)} for one in facts.facts]
+    return {"asked": list(facts.asked), "runs": to_plain(dict(facts.runs)), "facts": listed}

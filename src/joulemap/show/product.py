@@ -61,21 +61,15 @@ class Fp32Run(NamedTuple):
         return TENSORRT if is_tensorrt else LIBRARIES.get(self.maker, self.maker)
 
 
-class Meaning(NamedTuple):
-    """Meaning of fp32 in an answer."""
+def describe_fp32(runs: Iterable[Fp32Run]) -> str:
+    """Return what follows `fp32` in a title, in parentheses: the meaning of fp32 in an answer with these runs.
 
-    title: str = ""
-    """Text that follows `fp32` in a title, in parentheses; empty if every chip computes in fp32."""
-    settings: tuple[str, ...] = ()
-    """Matmul precisions of the runs at fp32. Only stored runs named by id may mix several."""
-
-
-def describe_fp32(runs: Iterable[Fp32Run]) -> Meaning:
-    """Return the meaning of fp32 in an answer with these runs."""
+    It is empty if every chip computes in fp32. Only stored runs named by id may mix several settings.
+    """
     distinct = list(dict.fromkeys(runs))
     settings = tuple(dict.fromkeys(one.setting for one in distinct))
     if len(settings) != 1:
-        return Meaning(title=" and ".join(settings), settings=settings)
+        return " and ".join(settings)
     (setting,) = settings
     forms: dict[str, dict[str, None]] = {}
     for one in distinct:
@@ -84,14 +78,13 @@ def describe_fp32(runs: Iterable[Fp32Run]) -> Meaning:
         forms.setdefault(one.form, {})[one.maker if generation is None else generation(maker=one.maker)] = None
     narrow = {form: list(makers) for form, makers in sorted(forms.items()) if form != TRUE_FP32}
     if setting == HIGHEST:
-        return Meaning(title=HIGHEST, settings=settings)
+        return HIGHEST
     if not narrow:
-        return Meaning(title="" if setting == DEFAULT else setting, settings=settings)
+        return "" if setting == DEFAULT else setting
     whole = [ON(products=form, makers=makers) for form, makers in narrow.items()]
     if len(forms) == 1:
         (form,) = narrow
         libraries = sorted({one.library for one in distinct})
         whole = [DEFAULT_OF(products=form, library=" and ".join(libraries))] if setting == DEFAULT else [form]
     listed = ", ".join(whole)
-    title = listed if setting == DEFAULT else OF_SETTING(setting=setting, products=listed)
-    return Meaning(title=title, settings=settings)
+    return listed if setting == DEFAULT else OF_SETTING(setting=setting, products=listed)

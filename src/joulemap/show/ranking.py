@@ -157,7 +157,6 @@ RANKING: Final = Shape(
     why=list_reasons,
     choices=choose,
     sketch=sketch_metric,
-    csv="rows",
     limit=10,
     parts=(
         Part(table="answered", draw=lay_ranking, counts_left_out=True),

@@ -10,7 +10,7 @@ import attrs
 
 from joulemap.ask.candidate import find_chip
 from joulemap.ask.decision import find_decision
-from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Turn
+from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Supply, Turn
 from joulemap.ask.recommend import TOTAL, RecommendAnswer
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.generated.recommend import RankedConfiguration
@@ -47,7 +47,7 @@ from joulemap.show.present.template import Template
 from joulemap.show.refusal import describe_unsupported
 from joulemap.show.run import show_limit
 from joulemap.show.run_name import drop_settings, name_all, name_first, name_run
-from joulemap.show.shape import Part, Shape, line
+from joulemap.show.shape import Part, Shape, tell
 from joulemap.show.term import describe_causes
 
 DAY_S: Final = 86400.0
@@ -179,9 +179,9 @@ def list_reasons(facts: Facts) -> list[str]:
     beyond = [one for one in choices[1:] if one.metric == choices[0].metric and runs[one.run].is_named]
     return [
         *missed,
-        *LIVES.tell(facts),
+        *(tell(LIVES, one, facts, time=show_life(one.life)) for one in facts.of(Supply)),
         *describe_causes(facts)[:1],
-        *TURNS.tell(facts),
+        *(describe_turn(one, facts) for one in facts.of(Turn)),
         *_describe_hosts(facts),
         *(BEYOND(name=name_first(runs, one), clause=describe_choice(one, runs)) for one in beyond),
     ]
@@ -209,27 +209,17 @@ def show_life(life: Quantity) -> str:
     return f"{days:.0f} days" if days >= WHOLE_DAYS else f"{days:.2g} days"
 
 
-def _loosen(turn: Turn) -> Mapping[str, Any]:
-    """Return the label of a limit and the direction in which it is looser."""
-    if turn.axis not in METRIC:
-        return {}
+LIVES: Final = Template("{run} draws {power} on average, without sensor and radio: {time} on {name}")
+HOSTLESS: Final = Template("without hosts, {run} would lead: {value} ({before} with its host)")
+LOOSER: Final = Template("{label} {word} {after}: {run} would lead with {value}")
+
+
+def describe_turn(turn: Turn, facts: Facts) -> str:
+    """Return the line on another run that would lead without hosts, or with a looser limit."""
+    if turn.axis == "host":
+        return tell(HOSTLESS, turn, facts)
     metric = METRIC[turn.axis]
-    return {"label": metric.label, "word": "down to" if metric.is_higher_better else "up to"}
-
-
-LIVES: Final = line(
-    "{run} draws {power} on average, without sensor and radio: {time} on {name}",
-    "supply",
-    more=lambda one: {"time": show_life(one.life)},
-)
-TURNS: Final = line(
-    {
-        "host": "without hosts, {run} would lead: {value} ({before} with its host)",
-        "": "{label} {word} {after}: {run} would lead with {value}",
-    },
-    "turn",
-    more=_loosen,
-)
+    return tell(LOOSER, turn, facts, label=metric.label, word="down to" if metric.is_higher_better else "up to")
 
 
 def label_metric(name: str, per: str) -> str:

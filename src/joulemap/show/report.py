@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
@@ -29,6 +29,7 @@ from joulemap.show.run import find_conditions, title_runs
 from joulemap.show.sheet import Sheet
 from joulemap.show.term import list_reasons as list_causes
 from joulemap.show.title import bind
+from joulemap.show.view import draw, draw_figures
 from joulemap.show.webpage.page import write_page as write_page
 from joulemap.show.webpage.report import (
     Block,
@@ -49,9 +50,6 @@ from joulemap.system.name import is_module_name
 from joulemap.system.record import frozen
 from joulemap.system.resource import package_version
 from joulemap.system.units import FJ_PER_J
-
-if TYPE_CHECKING:
-    pass
 
 PAGE_TITLE: Final = Template("Which hardware for {models:and}?")
 MADE: Final = Template("joulemap {version}, {time}")
@@ -106,7 +104,7 @@ class Told:
 
     def list_blocks(self, drawn: Drawn, answer: Answer) -> tuple[Block, ...]:
         """Return the blocks of the chapter."""
-        document = answer.document(**({"limit": len(getattr(answer, self.limit))} if self.limit else {}))
+        document = draw(answer, limit=len(getattr(answer, self.limit)) if self.limit else None)
         tables = [(getattr(document, kind)[some], getattr(answer, table)) for kind, some, table in self.tables]
         return drawn.list_blocks(self.name, answer, document, tables)
 
@@ -152,7 +150,7 @@ class Drawn:
 
         Tables of details are folded. Notes are those that the answer has beyond its line on trust.
         """
-        document, name = answer.document(), f"{self.prefix}{name}"
+        document, name = draw(answer), f"{self.prefix}{name}"
         tables = (block for section in document.sections for block in read_blocks(section))
         folds = (Fold(title=one.title or TABLE, blocks=read_blocks(one)) for one in document.details if one.texts)
         notes = Fold(title="Notes and assumptions", blocks=(Lines(document.notes, is_numbered=True),))
@@ -173,7 +171,7 @@ class Drawn:
 def draw_compare(drawn: Drawn) -> Chapter | None:
     """Return the chapter that compares all hardware; None for the only model, whose comparison heads the page."""
     rows = drawn.finding.compare.rows
-    document = drawn.finding.compare.document(limit=len(rows))
+    document = draw(drawn.finding.compare, limit=len(rows))
     return drawn.make("compare", COMPARE_TITLE, _list_tables(document, rows)) if drawn.prefix else None
 
 
@@ -250,7 +248,7 @@ def draw_sources(drawn: Drawn) -> Chapter:
         for (basis, source), rows in ordered[:SHOWN_SOURCES]
     )
     title = SOURCE_TABLE(count=len(ordered), rest=max(0, len(ordered) - SHOWN_SOURCES) or None)
-    notes = Lines(add_marks(list_notes(compared.facts, is_beyond_trust=True), compared.document().sections))
+    notes = Lines(add_marks(list_notes(compared.facts, is_beyond_trust=True), draw(compared).sections))
     table = Fold(title=title, blocks=(Grid(headings=SOURCE_COLUMNS, rows=lines),))
     return drawn.make("sources", "Assumptions and sources", (notes, table, Source(table=drawn.finding.sources)))
 
@@ -328,7 +326,7 @@ def _list_reasons(document: Document, before: Sequence[Labelled] = ()) -> tuple[
 
 def _list_exhibits(answer: Answer) -> Iterator[Exhibit]:
     """Yield the figures of an answer, one exhibit for each kind."""
-    for name, figures in group(answer.figures(), lambda figure: figure.name).items():
+    for name, figures in group(draw_figures(answer), lambda figure: figure.name).items():
         choices = tuple(Choice(label=figure.about or figure.title, figure=figure) for figure in figures)
         yield Exhibit(name=name, choices=choices, chooses="of" if len(choices) > 1 else "")
 
@@ -355,14 +353,14 @@ def compose_report(answer: ReportAnswer) -> Report:
     """Return the page of a report: the decision, and the chapters on each model."""
     findings, rows = answer.findings, answer.rows
     several = answer.models is not None
-    document = (answer.models or findings[0].compare).document(limit=len(rows))
+    document = draw(answer.models or findings[0].compare, limit=len(rows))
     chapters: list[Chapter] = []
     for index, finding in enumerate(findings, 1):
         listed = Drawn(finding, f"m{index}-" if several else "").list_chapters()
         titled = (attrs.evolve(one, title=OF_MODEL(finding, line=one.title)) for one in listed)
         chapters += titled if several else listed
     added = [
-        (OF_MODEL(finding, line=one.label) if several else one.label, (finding.added[one.name].document().answer,))
+        (OF_MODEL(finding, line=one.label) if several else one.label, (draw(finding.added[one.name]).answer,))
         for finding in findings
         for one in list_parts()
         if one.label and one.name in finding.added
@@ -402,7 +400,7 @@ def join_exhibits(
     choices = tuple(
         Choice(label=label or figure.about or figure.title, figure=figure)
         for label, answer in asked
-        for figure in answer.figures()
+        for figure in draw_figures(answer)
         if figure.name == name
     )
     several = chooses if len(choices) > 1 else ""
@@ -479,6 +477,10 @@ def read_sections(title: str, blocks: Iterable[Block]) -> Iterator[Section]:
 class ReportPage(Sheet):
     """Page of a report: the decision and the chapters, with the comparison as its table."""
 
+    def compose(self, answer: ReportAnswer) -> Report:
+        """Return the page of a report."""
+        return compose_report(answer)
+
     def document(self, answer: Any, **_: Any) -> Document:
         """Return the document."""
         report = answer.report
@@ -494,4 +496,4 @@ class ReportPage(Sheet):
         )
 
 
-PAGES: Final = {ReportAnswer: ReportPage(first=lambda answer: answer.report.decision, parts=(), csv="rows")}
+PAGES: Final = {ReportAnswer: ReportPage(first=lambda answer: answer.report.decision, parts=())}

@@ -11,7 +11,7 @@ from joulemap.physics.record.product import FP32
 from joulemap.show.present.cell import mark_projected, show_chance
 from joulemap.show.present.document import Text
 from joulemap.show.present.template import Template
-from joulemap.show.product import Fp32Run, Meaning, describe_fp32
+from joulemap.show.product import Fp32Run, describe_fp32
 from joulemap.show.title import RUNS, Conditions, Title, bind
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ def describe_run(row: RunTotal | EdpTotal | FusionTotal, scope: Scope) -> str:
     return bind(title_run(row, scope), find_conditions(scope))
 
 
-def describe_arithmetic(scope: Scope) -> Meaning:
-    """Return the meaning of fp32 in the runs."""
+def describe_products(scope: Scope) -> str:
+    """Return what fp32 means in the runs; empty if every chip computes in fp32."""
     distinct = dict.fromkeys(
         (one.architecture, one.vendor, tuple(one.hardware_precisions), one.matmul_precision, one.runtime)
         for one in scope.outlines.values()
@@ -112,7 +112,7 @@ def find_conditions(scope: Scope) -> Conditions:
         is_wall_else_board=scope.selection.fallback_boundary == BOARD and len(scope.boundaries) > 1,
         hosts=tuple(dict.fromkeys(filter(None, scope.hosts.values()))),
         changes={mark_projected(name, scope.unavailable): numbers for name, numbers in scope.changes.items()},
-        products=describe_arithmetic(scope).title,
+        products=describe_products(scope),
         is_fp32=scope.precisions == ((FP32, FP32),),
     )
 
@@ -124,39 +124,3 @@ def repeat_boundary(scope: Scope, hardware: Iterable[str], repeated: Sequence[st
     is_implied = bool(scope.selection.fallback_boundary) and "--boundary" not in repeated
     is_at_wall = all(HardwareRef.read(name).label in scope.at_wall for name in hardware)
     return [*repeated, *(("--boundary", SYSTEM) if is_implied and is_at_wall else ())]
-
-
-def list_scope(scope: Scope) -> dict[str, Any]:
-    """Return the scope of an answer for machine formats."""
-    selection, arithmetic = scope.selection, describe_arithmetic(scope)
-    return {
-        "models": scope.models,
-        "batches": scope.batches,
-        "precisions": tuple(dict.fromkeys(precision for precision, _ in scope.precisions)),
-        "weight_precisions": tuple(dict.fromkeys(weights for _, weights in scope.precisions)),
-        "runtimes": scope.runtimes,
-        "boundaries": scope.boundaries,
-        "matmul_precisions": arithmetic.settings,
-        "fp32_products": arithmetic.title,
-        "run_ids": scope.run_ids,
-        "class_defaults": selection.meanings,
-        "unsupported": scope.refusals,
-        "power_budget_w": None if selection.budget is None else selection.budget.power_w,
-        "left_out": {
-            **{name: str(excess) for name, excess in selection.left_out.items()},
-            **({} if selection.fallback_boundary else selection.unplugged),
-            **selection.portless,
-            **selection.miscalibrated,
-        },
-        "caveats": scope.remarks.records(),
-        "calibrations": scope.calibrations.records(),
-        "uncalibrated": scope.uncalibrated,
-        "hosts": dict(scope.hosts),
-        "fallback": tuple(row.record() for row in scope.reading.fallen),
-        "omitted": tuple(row.record() for row in scope.reading.omitted),
-        "changes": dict(scope.changes),
-        "half_widths": {
-            name: {quantity: {"all": width, "own": own} for quantity, (width, own) in widths.items()}
-            for name, widths in scope.doubts.items()
-        },
-    }

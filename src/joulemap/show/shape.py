@@ -1,30 +1,46 @@
 """Pages of answers: what an answer says, shows and suggests is a record, a `Shape`, which this module carries out.
 
-Lines select facts and hold a text; parts select a table of the answer and hold its columns; steps are texts.
+Functions of the facts have its lines; parts select a table of the answer and hold its columns; steps are texts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask.engine import INFERENCE
-from joulemap.ask.fact import Change, Choice, Entry, Facts, Quantity, Share, Turn
-from joulemap.show.caveat import show_middle
-from joulemap.show.choice import MOST_WHY, describe_beyond, describe_choices, finish
+from joulemap.ask.answer import describe_evaluation, describe_unread
+from joulemap.ask.fact import AboutRuns, Change, Facts, Quantity, Turn
+from joulemap.show.caveat import describe_trust, list_notes, show_middle
+from joulemap.show.choice import MOST_WHY, describe_beyond
 from joulemap.show.layout import lay_facts
-from joulemap.show.page import Drawings, Figures, compose, draw_picture, fill_steps, lay_rows, tell_left_out
-from joulemap.show.present.document import Block, Document, Section
+from joulemap.show.page import (
+    Drawings,
+    Figures,
+    add_lost,
+    add_marks,
+    draw_picture,
+    fill_steps,
+    lay_rows,
+    list_facts,
+    list_lost,
+    show_share,
+    tell_left_out,
+)
+from joulemap.show.present.document import Block, Document, Lines, Section, Text
 from joulemap.show.present.template import Template
+from joulemap.show.run import find_conditions, title_runs
 from joulemap.show.run_name import name_run
+from joulemap.show.title import bind
+from joulemap.system.name import is_module_name
 from joulemap.system.record import frozen
 
-TAGS: Final = ("metric", "level", "axis", "cause", "kind", "case")
-"""Fields of a fact that a selector names, after the type of the fact: `share pattern`, `change fusion`."""
+if TYPE_CHECKING:
+    from joulemap.ask.scope import Scope
 
 RESERVED: Final = (
     "asked", "beside", "dropped", "has_reasons", "has_steps", "is_alone", "limited", "notes", "omitted",
@@ -33,26 +49,6 @@ RESERVED: Final = (
 """Choices that a page reads itself (`Page.choices`). All others fill slots; one named like a table has its rows."""
 
 NOTHING: Final[Mapping[str, Any]] = {}
-EMPTY: Final = Template("")
-
-
-class _Lacking:
-    """Row without any value: a slot that no fact fills is empty, so that its optional part is left out."""
-
-    def __getattr__(self, _name: str) -> None:
-        return None
-
-
-def select(facts: Facts, selector: str) -> list[Any]:
-    """Return the facts that a selector names. The share of an only part is never said."""
-    kind, *tags = selector.split()
-    return [
-        one
-        for one in facts.facts
-        if type(one).__name__.lower() == kind
-        and {*tags} <= {getattr(one, name, None) for name in TAGS}
-        and not (isinstance(one, Share) and one.total == 1)
-    ]
 
 
 def read(fact: Any, facts: Facts) -> dict[str, Any]:
@@ -73,57 +69,20 @@ def read(fact: Any, facts: Facts) -> dict[str, Any]:
     return {**shown, **change, **named}
 
 
-@frozen
-class Line:
-    """Text on facts: one line per fact of the first selector, or with `each` one line on all of them.
+def tell(
+    text: Template, fact: AboutRuns, facts: Facts, /, beside: Mapping[str, AboutRuns | None] = NOTHING, **more: Any
+) -> str:
+    """Return a text on one fact, with the values of `read` and `more` in its slots.
 
-    Further selectors add the values of their first fact of the same run and metric; `share time as time` adds those of
-    any metric to slots such as `time_share`. `text` may map a tag of the fact to a text, and `more` returns further
-    values of a fact.
+    A fact in `beside` has the slots that begin with its name and an underscore; they are empty if it is None.
     """
-
-    text: Mapping[str, Template]
-    selectors: tuple[str, ...]
-    each: Template | None = None
-    more: Callable[[Any], Mapping[str, Any]] = lambda _: NOTHING
-
-    def tell(self, facts: Facts, **values: Any) -> Iterator[str]:
-        """Yield the lines; none without a fact. `values` fill the slots that facts leave."""
-        found = select(facts, self.selectors[0])
-        choices, entries = facts.of(Choice), facts.of(Entry)
-        several = {"own": name_run(facts.runs[entries[0].run])} if choices and entries else {}
-        several["per"] = choices[0].per if choices else INFERENCE
-        values = {**several, **values}
-        rows = [{**values, **self._read_more(one, facts), **read(one, facts), **self.more(one)} for one in found]
-        if self.each is not None and rows:
-            yield self.text[""](_Lacking(), **{**rows[0], "each": [self.each(_Lacking(), **row) for row in rows]})
-        elif self.each is None:
-            yield from (self._choose(one)(_Lacking(), **row) for one, row in zip(found, rows, strict=True))
-
-    def _choose(self, fact: Any) -> Template:
-        values = getattr(fact, "values", NOTHING)
-        tags = (str(getattr(fact, name, values.get(name, ""))) for name in TAGS)
-        return next((self.text[tag] for tag in tags if tag and tag in self.text), self.text.get("", EMPTY))
-
-    def _read_more(self, fact: Any, facts: Facts) -> dict[str, Any]:
-        more: dict[str, Any] = {}
-        for selector in self.selectors[1:]:
-            wanted, _, prefix = selector.partition(" as ")
-            found = next((read(one, facts) for one in select(facts, wanted) if _is_alike(one, fact, bool(prefix))), {})
-            more |= {f"{prefix}_{name}" if prefix else name: value for name, value in found.items()}
-        return more
-
-
-def _is_alike(one: Any, fact: Any, is_named: bool) -> bool:
-    metrics = {getattr(each, "metric", None) for each in (one, fact)} - {None}
-    return one.runs[:1] == fact.runs[:1] and (is_named or len(metrics) < 2)
-
-
-def line(text: str | Mapping[str, str], *selectors: str, each: str = "", **more: Any) -> Line:
-    """Return the line of a text and the selectors of its facts."""
-    texts = text if isinstance(text, Mapping) else {"": text}
-    made = {tag: Template(one) for tag, one in texts.items()}
-    return Line(made, selectors, Template(each) if each else None, **more)
+    values = {**read(fact, facts), **more}
+    for name, one in beside.items():
+        if one is None:
+            values |= dict.fromkeys(slot for slot, _ in text.slots if slot.startswith(f"{name}_"))
+        else:
+            values |= {f"{name}_{key}": value for key, value in read(one, facts).items()}
+    return text(**values)
 
 
 @frozen(kw_only=True)
@@ -195,7 +154,7 @@ class Page:
     """Parts of an answer and its figures: what a `Shape`, about runs, and a `Sheet`, about anything else, share."""
 
     parts: tuple[Part, ...]
-    csv: str
+    csv: str = "rows"
     """Table of csv."""
     notes: Callable[[Any], Iterable[str]] = lambda _: ()
     choices: Callable[..., Mapping[str, Any]] = lambda _answer, **chosen: chosen
@@ -216,6 +175,16 @@ class Page:
     picture: Callable[[Any], Drawings] = lambda _: ()
     """Drawings of which a terminal shows the first one above the tables, unless it has at most one point."""
 
+    def headline(self, answer: Any) -> str:
+        """Return the first line."""
+        raise NotImplementedError
+
+    def document(
+        self, answer: Any, *, limit: int | None = None, repeated: Sequence[str] = (), **chosen: Any
+    ) -> Document:
+        """Return the document with `limit` rows of long tables; commands repeat the options of the asked one."""
+        raise NotImplementedError
+
     def figures(self, answer: Any) -> Figures:
         """Return the figures (charts) of an answer."""
         return self.draw(answer)
@@ -229,12 +198,10 @@ class Page:
 class Shape(Page):
     """Lines, parts and follow-up commands of an answer."""
 
-    first: Line | Callable[[Facts], str] = lambda _: ""
-    """First line of one run, or of facts without a choice; a function tells the whole line."""
-    beside: str = ""
-    """Text that extends the line on a choice, from the values of the first fact of `beside_of`."""
-    beside_of: str = ""
-    why: tuple[Line, ...] | Callable[[Facts], Sequence[str]] = ()
+    first: Callable[[Facts], str] = lambda _: ""
+    """First line."""
+    why: Callable[[Facts], Sequence[str]] = describe_beyond
+    """Lines on why, most important first."""
     most_why: int | None = MOST_WHY
     """Maximum lines on why; None for all."""
     trust: Callable[[Facts], str] = lambda _: ""
@@ -246,36 +213,64 @@ class Shape(Page):
 
     def headline(self, answer: Any) -> str:
         """Return the first line."""
-        if self.opening is not None:
-            return self.opening(answer)
-        return self.tell(answer.facts, **self.choices(answer, limit=self.limit, repeated=()))
-
-    def tell(self, facts: Facts, **values: Any) -> str:
-        """Return the first line of facts; `values` fill the slots that facts leave."""
-        choices = facts.of(Choice)
-        if not isinstance(self.first, Line):
-            return self.first(facts)
-        if choices:
-            found = select(facts, self.beside_of) if self.beside_of else []
-            more = read(found[0], facts) if found else {}
-            add = Template(self.beside) if found else None
-            return describe_choices(choices[:1], facts.runs, add, **{**more, "name": more.get("run")})
-        return finish([*self.first.tell(facts, **values)] or [""])
+        return self.first(answer.facts) if self.opening is None else self.opening(answer)
 
     def explain(self, facts: Facts) -> list[str]:
         """Return the lines on why, most important first."""
-        if not isinstance(self.why, tuple):
-            return list(self.why(facts))[: self.most_why]
-        return [*describe_beyond(facts), *(text for one in self.why for text in one.tell(facts))][: self.most_why]
+        return list(self.why(facts))[: self.most_why]
 
     def document(
         self, answer: Any, *, limit: int | None = None, repeated: Sequence[str] = (), **chosen: Any
     ) -> Document:
         """Return the document with `limit` rows of long tables; commands repeat the options of the asked one."""
-        facts, most = answer.facts, self.limit if limit is None else limit
+        facts, scope, most = answer.facts, answer.scope, self.limit if limit is None else limit
         values = self.choices(answer, limit=most, repeated=repeated, **chosen)
-        omitted, is_alone = values.get("omitted", ()), values.get("is_alone", False)
-        only = values.get("limited")
+        first, details = self._choose_sections(answer, most, values)
+        headline = add_lost(self.headline(answer), list_lost(scope, facts))
+        reasons = self.explain(facts) if values.get("has_reasons", True) else []
+        title = values.get("title") or title_runs(scope)
+        named = [scope.spell(one) for one in scope.hardware] if scope.settings.hardware else []
+        what, instead = describe_evaluation(scope.models, named)
+        told = values.get("told")
+        if told is None:
+            told = (*describe_unread(scope.models), *([instead] if instead else []))
+        shown = (*first, *(Section("", Text(line)) for line in told))
+        said = Section("", Lines((str(title), headline, *reasons)))
+        notes = [*self.notes(answer), *values.get("notes", ()), *list_notes(facts)]
+        marked = add_marks(notes, (said, *shown, *details))
+        sure = "; ".join(filter(None, (describe_trust(facts, self.trust(facts)), _describe_site(answer.site_values))))
+        reasons = [one for one in reasons if one not in headline]
+        texts = {"answer": headline, "insights": reasons, "how_sure": sure}
+        steps = self._fill_steps(scope, repeated, values)
+        show_own = partial(show_share, scope)
+        return Document(
+            title=bind(title, find_conditions(scope), values.get("beside", ""), dict([what]) if what else NOTHING),
+            answer=headline,
+            sections=tuple(section.with_shares(show_own) for section in shown),
+            insights=tuple(reasons),
+            is_decision=True,
+            sure=sure,
+            details=tuple(section.with_shares(show_own) for section in details),
+            notes=marked,
+            steps=steps,
+            data={
+                **{name: value for name, value in texts.items() if value},
+                **answer.data(),
+                **list_facts(facts),
+                **self.words(answer),
+                "notes": marked,
+                "next_steps": steps,
+            },
+            table=getattr(answer, self.csv.format(**values)),
+            tables=answer.tables,
+            picture=partial(draw_picture, self.picture, answer),
+        )
+
+    def _choose_sections(
+        self, answer: Any, most: int, values: Mapping[str, Any]
+    ) -> tuple[list[Section], list[Section]]:
+        """Return the sections of the first screen, and the others."""
+        omitted, only = values.get("omitted", ()), values.get("limited")
         drawn = [
             (one, own)
             for one in self.parts
@@ -287,22 +282,31 @@ class Shape(Page):
             first = [own for part, own in drawn if part is drawn[0][0]]
         else:
             first = [own for name in shown for part, own in drawn if part.table == name]
+        details = [own for _, own in drawn if not any(own is one for one in first)]
+        return [attrs.evolve(own, title="") for own in first] if values.get("is_alone") else first, details
+
+    def _fill_steps(self, scope: Scope, repeated: Sequence[str], values: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the follow-up commands; none for a model that only this program holds."""
+        if any(map(is_module_name, scope.models)):
+            return ()
         steps = [Template(one) for one in values.get("steps", self.steps) if one not in values.get("dropped", ())]
-        options = values.get("options", repeated)
-        made = compose(
-            answer,
-            facts,
-            [attrs.evolve(own, title="") if is_alone else own for own in first],
-            getattr(answer, self.csv.format(**values)),
-            title=values.get("title"),
-            headline=self.tell(facts, **values) if self.opening is None else self.opening(answer),
-            reasons=self.explain(facts) if values.get("has_reasons", True) else (),
-            trust=self.trust(facts),
-            details=[own for _, own in drawn if not any(own is one for one in first)],
-            notes=[*self.notes(answer), *values.get("notes", ())],
-            steps=[*values.get("asked", ()), *fill_steps(steps, values.get("row"), options, **values)],
-            beside=values.get("beside", ""),
-            words=self.words(answer),
-            told=values.get("told"),
-        )
-        return attrs.evolve(made, picture=partial(draw_picture, self.picture, answer))
+        filled = fill_steps(steps, values.get("row"), values.get("options", repeated), **values)
+        made = [*values.get("asked", ()), *filled]
+        return tuple(shlex.join(["joulemap", *_drop_foreign(step, scope)]) for step in made)
+
+
+def _drop_foreign(step: Sequence[str], scope: Scope) -> list[str]:
+    """Return a follow-up command without changes of hardware that it does not name."""
+    named = {name for word in step for name in word.split(",")}
+    foreign = tuple(f"{name}:" for name in map(scope.spell, scope.hardware) if name not in named)
+    lost = {at for at, word in enumerate(step) if step[at - 1] == "--set" and word.startswith(foreign)}
+    return [word for at, word in enumerate(step) if not {at, at + 1} & lost]
+
+
+def _describe_site(values: Mapping[str, Mapping[str, str]]) -> str:
+    """Return where the values of a site stand, such as `site: joulemap.toml (grid de, pue 1.2)`; empty for none."""
+    by_place: dict[str, list[str]] = {}
+    for name, one in values.items():
+        by_place.setdefault(one["from"], []).append(f"{name} {one['value']}")
+    places = ", ".join(f"{place} ({', '.join(named)})" for place, named in by_place.items())
+    return f"site: {places}" if places else ""

@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any
 
 from joulemap.show.caveat import describe_trust
-from joulemap.show.page import add_marks, draw_picture, fill_steps
-from joulemap.show.plain import list_facts
+from joulemap.show.page import add_marks, draw_picture, fill_steps, list_facts
 from joulemap.show.present.document import Document
 from joulemap.show.present.template import Template
 from joulemap.show.shape import NOTHING, Page

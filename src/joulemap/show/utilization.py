@@ -214,7 +214,6 @@ UTILIZATION: Final = Shape(
     why=list_reasons,
     trust=describe_ranges,
     notes=list_notes,
-    csv="rows",
     choices=choose,
     draw=draw,
     picture=draw_rooflines,

@@ -110,7 +110,6 @@ PAGES: Final = {
         why=list_reasons,
         choices=choose,
         draw=draw,
-        csv="rows",
         parts=(
             Part(table="answered", make=lambda answer, _: lay_figures(answer, FIGURES), counts_left_out=True),
             Part(title="More figures", table="rows", make=lay_more),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from joulemap.cli.argument import spell_line
 from joulemap.cli.command import option
@@ -14,8 +14,8 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.ask.answer import Answer
-    from joulemap.ask.check import CheckedAnswer
-    from joulemap.show.present.document import Document
+    from joulemap.cli.option.run import ModelOptions
+    from joulemap.show.view import Options
     from joulemap.workspace import Workspace
 
 
@@ -47,22 +47,15 @@ class PageOptions:
             begin_drawing()
         return output.workspace()
 
-    def write(
-        self,
-        document: Document,
-        answer: Answer,
-        output: OutputOptions,
-        *,
-        checked: CheckedAnswer | None = None,
+    def present(
+        self, answer: Answer, output: OutputOptions, run: ModelOptions | None = None, **options: Unpack[Options]
     ) -> None:
-        """Write the answer, and its page if requested.
-
-        The commands that measure `checked` are added to the answer.
-        """
+        """Write the answer, and its page if requested."""
+        document = output.draw(answer, run, **options)
         if self.report is not None:
             from joulemap.show.report import report_answer
             from joulemap.show.webpage.page import write_page
 
             page = write_page(report_answer(answer, document, command=spell_line()))
             emit(page.rstrip("\n"), self.report, (output.db,))
-        output.write(output.draw(document, answer), checked)
+        output.write(document, answer)

@@ -65,7 +65,7 @@ def explore(
     answer = output.workspace().explore(models, run.settings(), **given)
     if save_as is not None:
         voice.inform(f"wrote {answer.save(save_as)}")
-    output.write(output.draw(answer.document(limit=limit, repeated=output.repeat(run)), answer))
+    output.present(answer, run, limit=limit)
 
 
 def _explore_all(
@@ -85,4 +85,4 @@ def _explore_all(
     answer = output.workspace().explore_all(
         models, settings, share=given["share"], objective=given["objectives"][0], limits=given["limits"]
     )
-    output.write(answer.document(limit=limit))
+    output.present(answer, limit=limit)

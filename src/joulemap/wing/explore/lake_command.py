@@ -29,7 +29,7 @@ def list_(lake: Lake, *, output: OutputOptions) -> None:
     joulemap lake list designs
     joulemap sql "SELECT * FROM runs ORDER BY energy_j LIMIT 5" --db designs
     """
-    output.write(output.workspace().shards(lake).document())
+    output.present(output.workspace().shards(lake))
 
 
 @app.command()
@@ -45,7 +45,7 @@ def check(lake: Lake, *, output: OutputOptions) -> None:
     from joulemap.system.errors import ConservationError
 
     answer = output.workspace().check_shards(lake)
-    output.write(answer.document())
+    output.present(answer)
     if damaged := answer.count("damaged"):
         raise ConservationError(
             f"{damaged} of {len(answer.shards)} files are damaged; `joulemap lake clean` names them"
@@ -68,4 +68,4 @@ def clean(
     joulemap lake clean designs
     joulemap lake clean designs --remove
     """
-    output.write(output.workspace().clean_shards(lake, remove=remove).document())
+    output.present(output.workspace().clean_shards(lake, remove=remove))

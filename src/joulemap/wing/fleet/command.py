@@ -53,7 +53,6 @@ def fleet(
         demand=asked,
         serving=serving.read(),
     )
-    document = answer.document(limit=limit, repeated=(*serving.repeat(), *output.repeat(run)))
-    page.write(document, answer, output, checked=answer)
+    page.present(answer, output, limit=limit, repeated=(*serving.repeat(), *output.repeat(run)))
     if not answer.is_met:
         raise typer.Exit(ExitCode.UNSUPPORTED)

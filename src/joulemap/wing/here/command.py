@@ -114,6 +114,6 @@ def here(
         with tempfile.TemporaryDirectory() as folder:  # this folder cannot be written to, or another process uses it
             elsewhere = attrs.evolve(output, db=Path(folder) / DEFAULT_DATABASE)
             answer = elsewhere.workspace().here(model, **question)
-    output.write(answer.document(limit=limit))
+    output.present(answer, limit=limit)
     if not answer.runs_model:
         raise typer.Exit(ExitCode.UNSUPPORTED)

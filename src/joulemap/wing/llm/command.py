@@ -20,7 +20,7 @@ def llm(
         typer.Argument(
             metavar="MODEL",
             help="Language model such as llama-3.1-8b, its config.json or folder, file.py:factory or hf:NAME.",
-            autocompletion=offer("wing.llm.decoder.pass_name.list_decoders", is_one=True),
+            autocompletion=offer("joulemap.wing.llm.decoder.pass_name:list_decoders", is_one=True),
         ),
     ],
     *,
@@ -54,14 +54,14 @@ def llm(
 
     if find_mixed(settings) is not None:
         divided = output.workspace().offload(model, settings, serving=serving.read())
-        output.write(divided.document(limit=limit, repeated=output.repeat(run)))
+        output.present(divided, run, limit=limit)
         return
     target = serving.read_target()
     if target is not None:
         if run.batch != BATCHES:
             raise UsageError("--batch: with --users, it follows from the users of a server; leave it out")
         served = output.workspace().serve_users(model, settings, target=target, serving=serving.read())
-        output.write(served.document(limit=limit, repeated=output.repeat(run)), served)
+        output.present(served, run, limit=limit)
         if not served.is_met:
             raise typer.Exit(ExitCode.UNSUPPORTED)
         return
@@ -70,5 +70,4 @@ def llm(
         settings,
         serving=serving.read(),
     )
-    document = output.draw(answer.document(limit=limit, repeated=output.repeat(run)), answer)
-    output.write(document, answer)
+    output.present(answer, run, limit=limit)

@@ -46,7 +46,7 @@ PRECISION: Final = "bf16"
 ENGINE: Final = "vllm"
 """Default serving engine."""
 
-complete_engines: Final = offer("wing.llm.stack.stack_names")
+complete_engines: Final = offer("joulemap.wing.llm.stack:stack_names")
 
 PASS: Final = ("prompt", "cached", "devices", "expert_devices", "engine")
 """Options that describe one pass of a model."""
@@ -135,7 +135,7 @@ class ServerOptions:
         "Draft model with the same tokenizer, or `layer` for one more layer.",
         metavar="MODEL",
         shown="drafts at no cost",
-        complete=offer("wing.llm.decoder.pass_name.list_decoders", is_one=True),
+        complete=offer("joulemap.wing.llm.decoder.pass_name:list_decoders", is_one=True),
     )
     handover: str = advanced(
         "50GB/s",

@@ -34,7 +34,9 @@ class ServedPart(ReportPart):
 
     def draw(self, drawn: Drawn, answer: Any) -> Chapter:
         """Return the chapter with the frontier of throughput and latency over all batches."""
-        document = answer.document()
+        from joulemap.show import draw
+
+        document = draw(answer)
         batches = [attrs.evolve(one, title=one.title or ALL_BATCHES) for one in document.sections]
         tables = [((*batches, *document.details), answer.rows)]
         return drawn.make("served", TITLE, drawn.list_blocks("frontier", answer, document, tables))

@@ -82,5 +82,4 @@ def place(
     answer = page.workspace(output).place(
         model, box, settings=run.settings(), on=tuple(on or ()), links=tuple(links or ()), goal=goal
     )
-    document = answer.document(limit=limit, repeated=output.repeat(run))
-    page.write(document, answer, output, checked=answer)
+    page.present(answer, output, run, limit=limit)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from joulemap.wing.train.setting import Training
 
 
-complete_optimizers: Final = offer("wing.train.training.recipe.OPTIMIZERS")
+complete_optimizers: Final = offer("joulemap.wing.train.training.recipe:OPTIMIZERS")
 
 
 @frozen(kw_only=True)
@@ -123,5 +123,4 @@ def train(
         run.settings(**hardware.keywords()),
         training=training.read(),
     )
-    document = answer.document(limit=limit, repeated=output.repeat(run))
-    page.write(document, answer, output)
+    page.present(answer, output, run, limit=limit)

@@ -124,7 +124,7 @@ def verify(
         keep=keep,
         calibrate=calibrate,
     )
-    output.write(answer.document(limit=limit))
+    output.present(answer, limit=limit)
     if not answer.judged:
         raise UnscoredError("no measurement could be scored: the answer gives the reasons")
     if answer.outside:

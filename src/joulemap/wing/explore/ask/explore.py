@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import attrs
 
@@ -313,8 +313,8 @@ def _find_facts(done: Survey, best: Sequence[BestDesign], targets: Sequence[Targ
     ]
     others = len(done) - 1
     alike = [
-        Share(runs=(keys[row.design_index],), metric=row.objective, level=ALIKE, share=row.like_count / others,
-              total=row.like_count)
+        Share(runs=(keys[row.design_index],), metric=cast("Any", row.objective), level=ALIKE,
+              share=row.like_count / others, total=row.like_count)
         for row in best
         if others > 0 and row.like_count
     ]  # fmt: skip

@@ -163,7 +163,7 @@ def title_question(answer: ExploreAnswer) -> str:
         Fp32Run.of(chip.architecture, chip.vendor, chip.peaks, chip.matmul_precision, configuration.runtime)
         for chip, configuration in bases
         if configuration.precision == FP32
-    ).title
+    )
     settings = [WIDE(meaning=meaning) if meaning and dimensions[name] == FP32 else dimensions[name] for name in alike]
     named = chips if len(chips) <= NAMED_CHIPS else [CHIP_COUNT(count=len(chips))]
     return TITLE(models=" + ".join(models), settings=settings, chips=named)
@@ -355,7 +355,6 @@ PAGES: Final = {
         reasons=list_causes,
         is_decision=True,
         notes=list_all_notes,
-        csv="rows",
         steps=("sensitivity {model} {chip}",),
         each=list_bases,
         choices=choose,

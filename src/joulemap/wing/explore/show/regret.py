@@ -75,7 +75,6 @@ PAGES: Final = {
         title=title_models,
         first=describe_least,
         reasons=list_reasons,
-        csv="rows",
         choices=lambda answer, **_: {"objective": answer.objective},
         limit=12,
         shown_count=2,

@@ -62,7 +62,6 @@ OFFLOAD: Final = Sheet(
         ),
     ),
     steps=("place '{model}(cached={prompt})' {box} --precision {width}[ --weight-precision {weight_width}]",),
-    csv="rows",
     choices=choose,
     limit=18,
 )

@@ -119,7 +119,6 @@ PHASES: Final = Shape(
             cells=show_cells,
         ),
     ),
-    csv="rows",
     choices=choose,
     steps=(EXPLAIN, "llm {name}"),
 )

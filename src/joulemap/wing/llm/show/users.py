@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from joulemap.ask import Choice, Entry, Facts, Limit, Quantity
-from joulemap.ask.engine import describe_unread
+from joulemap.ask import Choice, Entry, Facts, Limit, Quantity, describe_unread
 from joulemap.physics import spell_precision
 from joulemap.show import (
     MOST_WHY,

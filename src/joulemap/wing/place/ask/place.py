@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import attrs
 
@@ -324,7 +324,8 @@ def _divide(key: int, one: Candidate, goal: Goal) -> Iterator[Share]:
     run = one.run
     if run is None:
         return
-    metric, whole, parts = "latency", run.latency_fs, list[tuple[str, str, int]]()
+    metric: Literal["energy", "latency"] = "latency"
+    whole, parts = run.latency_fs, list[tuple[Literal["device", "link"], str, int]]()
     if goal == "energy":
         metric, whole = "energy", run.energy_fj
         parts += [("device", line.device, line.energy_fj) for line in run.lines]

@@ -240,7 +240,6 @@ PAGES: Final = {
         is_decision=True,
         notes=list_all_notes,
         words=explain_all,
-        csv="rows",
         steps=("analyze {model} {hardware} {precision}",),
         each=list_busy,
         choices=choose,

@@ -238,7 +238,6 @@ PAGES: Final = {
         first=describe_answer,
         why=list_reasons,
         notes=lambda answer: [PAID(use=describe_use(answer.assumptions, answer.pay))],
-        csv="rows",
         steps=("analyze {step} {spelled} --precision {precision} --batch {micro_batch}",),
         choices=choose,
         draw=draw,

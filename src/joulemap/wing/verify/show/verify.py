@@ -285,7 +285,6 @@ PAGES: Final = {
         notes=lambda answer: list_conditions(answer.facts),
         steps=list_steps,
         data=list_data,
-        csv="rows",
         limit=12,
         parts=(
             Part(

@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from joulemap.ask import Facts, Score
-from joulemap.show import Block, Part, Sheet, Template, describe_trust, list_facts, list_notes, show, show_quantity
+from joulemap.show import (
+    Block,
+    Part,
+    Sheet,
+    Template,
+    describe_trust,
+    draw,
+    list_facts,
+    list_notes,
+    show,
+    show_quantity,
+)
 from joulemap.show.model import SPLIT, WORK, draw_modules
 from joulemap.show.part import describe_ranges
 from joulemap.wing.verify.ask.watch import WatchAnswer
@@ -101,7 +112,7 @@ def _show_ratio(row: WatchedModule) -> str:
 
 PAGES: Final = {
     WatchAnswer: Sheet(
-        title=lambda answer: WATCHED(title=answer.prediction.document().title if answer.prediction else answer.model),
+        title=lambda answer: WATCHED(title=draw(answer.prediction).title if answer.prediction else answer.model),
         first=describe_call,
         trust=describe_doubt,
         notes=lambda answer: (
@@ -110,7 +121,6 @@ PAGES: Final = {
             *(list_notes(answer.prediction.facts) if answer.prediction else ()),
         ),
         data=list_data,
-        csv="rows",
         choices=lambda _answer, depth=None, **_: {"depth": depth},
         parts=(Part(title="By module, per call", table="rows", draw=lay_modules, is_tight=True),),
     )
