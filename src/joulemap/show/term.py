@@ -56,7 +56,7 @@ ALONG: Final = Template("{noun} {verb} {share} of the gap: {more}, {less}[ ({rem
 AGAINST: Final = Template("{noun} {takes} {share} of the gap back: {more}, {less}[ ({remark})]")
 RESIDUAL: Final = Template("{share} of the gap is energy that no counter explains, a fitted residual: {more}, {less}")
 SINGULAR: Final = ("static power", "static power of the host", "the assumed host", "idle power", NO_COUNTER)
-PLURAL: Final = ("registers", "links", "unattributed losses", "kernel launches")
+PLURAL: Final = ("registers", "links", "board losses", "unattributed losses", "kernel launches")
 """Nouns of roles that are no plurals, and of categories that are."""
 
 SIDE: Final = Template("{amount} on {name}[ ({units})]")
