@@ -218,11 +218,6 @@ def ask_answers(path: Path, models: Sequence[str]) -> list[Timing]:
             lambda: len(workspace.explain(MODEL, *HARDWARE[:2], metric="edp", batch=BATCH).metric_terms or ()),
         ),
         ("edp", "one", lambda: len(workspace.edp(MODEL, HARDWARE[1], batch=BATCH).operators)),
-        (
-            "edp --against",
-            "one",
-            lambda: len(workspace.edp(MODEL, HARDWARE[0], against=HARDWARE[1:], batch=BATCH).comparison),
-        ),
         ("utilization", "one", lambda: len(workspace.utilization(MODEL, every, has_advice=False).rows)),
         (
             "utilization --pairing",

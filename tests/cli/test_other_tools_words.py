@@ -193,7 +193,7 @@ def test_a_statement_may_begin_with_a_comment(joulemap: Run, database: Path) -> 
 
 
 def test_a_pointer_keeps_the_options_of_both_commands(joulemap: Run) -> None:
-    asked = joulemap("--quiet", "edp", "--batch", "8", "resnet18", "l4", "t4", "--against", "a10", "--level=operator")
+    asked = joulemap("--quiet", "edp", "--batch", "8", "resnet18", "l4", "t4", "--level=operator")
     (command,) = re.findall(r"run `joulemap ([^`]+)`", asked.stderr)
     assert command == "compare resnet18 l4 t4 --metric edp --batch 8 --level=operator"
     scripted = joulemap(

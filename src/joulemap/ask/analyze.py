@@ -155,7 +155,7 @@ def find_facts(
         share("bandwidth", total.bandwidth_utilization_fraction),
         share("units", used / max(1, units), name=total.unit_name, count=used, total=units),
         *([share("energy", overhead, level=OVERHEAD)] if overhead >= LEAST else []),
-        share("energy", largest.share_fraction, **parts),
+        share("energy", largest.energy_fraction, **parts),
         share("time", largest.latency_fraction, **parts),
     ]
     return gather(scope, "energy", facts)

@@ -112,11 +112,10 @@ def opening_parts(
     hardware: str | Hardware,
     settings: Settings,
     *,
-    against: Iterable[str | Hardware] = (),
     runtimes: Sequence[RuntimeName] = (),
     subgraph: str = "",
 ) -> Iterator[Scope]:
-    """Yield the scope of the run on `hardware` and of the runs on `against`, in this order, with an open connection.
+    """Yield the scope of the run on `hardware`, with an open connection.
 
     `runtimes` replace the runtime of the settings; the run in each must succeed. Raises UsageError for a folder of
     several chips, UnsupportedError if the run on `hardware` was refused, UnknownNameError for a subgraph that no run
@@ -124,7 +123,7 @@ def opening_parts(
     """
     settings.check_single(question)
     select_one(hardware, settings)
-    selection = select_hardware(attrs.evolve(settings, hardware=(hardware, *against)))
+    selection = select_hardware(attrs.evolve(settings, hardware=(hardware,)))
     asked = attrs.evolve(settings, runtime=runtimes or settings.runtime)
     with opening_scope(source, plan_selected((model,), asked, selection)) as scope:
         needed = scope.run_ids[: len(runtimes) or 1]

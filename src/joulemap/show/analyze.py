@@ -62,17 +62,17 @@ COLUMNS: Final[Mapping[RunDivision, str]] = {
     "category": "*category | common_categories | parts | actions kind_count | *energy_j | *share_fraction | "
     "largest_action | largest_action_fraction",
     "subgraph": f"# subgraph_index | *subgraph name | fusion_pattern | *energy_j | {BY_PART} | "
-    "*share_fraction | *latency_s | *latency_fraction | *bottleneck | units | "
+    "*energy_fraction | *latency_s | *latency_fraction | *bottleneck | units | "
     "tile_count | wave_count | wave fill wave_fill_fraction | padding padding_fraction | "
     "*compute_utilization_fraction | bandwidth_utilization_fraction | pass_bytes",
     "operator": f"operator_index | *name | kind | subgraph_index | *energy_j | {BY_PART} | "
-    "*share_fraction | *latency_s | *latency_fraction | "
+    "*energy_fraction | *latency_s | *latency_fraction | "
     "*edp_share_fraction | is_fused | separate_energy_j | "
     "separate_latency_s | saved_energy_j | saved_latency_s | "
     "bias_element_count | dram_bytes | pass_bytes",
 }
 RUN_ROW: Final = {"category": "run", "name": "run"} | dict.fromkeys(
-    ("share_fraction", "latency_fraction", "edp_share_fraction"), 1.0
+    ("energy_fraction", "latency_fraction", "edp_share_fraction"), 1.0
 )
 """Column -> value in the row that stands for the whole run, above the rows of its parts."""
 

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
 
 from joulemap.ask.edp import EdpAnswer
 from joulemap.domain.settings import ModelDivision
-from joulemap.generated.edp import EdpComparison
 from joulemap.show.page import Figures, draw_figure, sketch
 from joulemap.show.part import describe_ranges
-from joulemap.show.present.cell import Number, mark_projected
+from joulemap.show.present.cell import Number
 from joulemap.show.present.document import Grid
 from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import prove_parts, title_run
 from joulemap.show.shape import Part, Shape, line
 
-LOWEST: Final = "lowest"
-TIE: Final = "tie"
-BESIDE: Final = Template("{edp_share_js:Js} ({share_fraction:%})", is_number=True)
 REST: Final = Template("{share:%} of energy x delay")
 
 REMOVED: Final = {
@@ -50,37 +46,21 @@ SAVED: Final = {
 def draw_shares(answer: EdpAnswer, grid: Grid, limit: int, *, by: str, **_: Any) -> Grid:
     """Return the table of shares with a picture of their sum, and the share of the rows that are not shown."""
     rows = getattr(answer, f"{by}s").rows
-    marks = tuple((row.cumulative_fraction - row.share_fraction, row.cumulative_fraction) for row in rows[:limit])
+    marks = tuple((row.cumulative_fraction - row.edp_share_fraction, row.cumulative_fraction) for row in rows[:limit])
     picture = Picture(kind="cumulative", after="cumulative share", rows=marks)
-    return attrs.evolve(grid, in_all=REST(share=sum(row.share_fraction for row in rows[limit:])), pictures=(picture,))
-
-
-def lay_beside(answer: EdpAnswer, rows: Sequence[EdpComparison], limit: int, **_: Any) -> Grid:
-    """Return a grid with a row per subgraph and a column per chip: its share in J s, and as a fraction of the run's."""
-    names = {row.run_id: mark_projected(row.hardware, answer.projected) for row in rows}
-    subgraphs: dict[int, dict[int, EdpComparison]] = {}
-    for row in rows:
-        subgraphs.setdefault(row.subgraph_index, {})[row.run_id] = row
-    lines = []
-    for by_run in list(subgraphs.values())[:limit]:
-        first, best = next(iter(by_run.values())), [names[row.run_id] for row in by_run.values() if row.is_best]
-        cells = [BESIDE(by_run[run_id]) if run_id in by_run else "" for run_id in names]
-        lines.append((first.name, *cells, best[0] if best else TIE, first.fusion_pattern))
-    headings = ("subgraph", *names.values(), LOWEST, "pattern")
-    drawn = Grid(headings=headings, rows=tuple(lines), keep=(*names.values(), LOWEST))
-    return drawn.out_of(len(subgraphs), limit, "subgraphs")
+    rest = sum(row.edp_share_fraction for row in rows[limit:])
+    return attrs.evolve(grid, in_all=REST(share=rest), pictures=(picture,))
 
 
 def choose(answer: EdpAnswer, *, by: ModelDivision = "subgraph", **_: Any) -> Mapping[str, Any]:
     """Return the values of slots in the texts of parts and steps."""
     is_whole = by == "subgraph"
-    has_bias = any(getattr(row, "kind", "") == "bias" for row in getattr(answer, f"{by}s"))
     return {
         "by": by,
         "other": "operator" if is_whole else "subgraph",
         "kind": "" if is_whole else "kind | ",
         "fused": "" if is_whole else "is_fused | ",
-        "noun": "operators and their biases" if has_bias else f"{by}s",
+        "noun": f"{by}s",
         "hardware": answer.scope.spell(answer.total.hardware),
         "row": answer.total,
         "title": title_run(answer.total, answer.scope),
@@ -100,10 +80,7 @@ EDP: Final = Shape(
         "entry",
         "share edp subgraph",
     ),
-    beside="{head}; {share:%} of that on {name} in {count} of {total} subgraphs",
-    beside_of="share edp subgraph",
     why=(
-        line("least energy x delay of {total:n subgraph}: {each:list}", "share wins", each="{count} on {run}"),
         line({cause: f"[on {{own}}, ]{text}" for cause, text in SAVED.items()}, "change"),
         line("largest fusion pattern: {name}, {share:%} in {count:n subgraph}", "share pattern"),
     ),
@@ -118,16 +95,15 @@ EDP: Final = Shape(
         "query run edp.bound -p run_id={run_id}",
     ),
     parts=(
-        Part(title="Each subgraph on each chip", table="comparison", draw=lay_beside, is_tight=True),
         Part(
             title="By {by}, in order of additive EDP",
             table="{by}s",
             columns="rank | {by} name | {kind}fusion_pattern | {fused}energy_j | latency_s | edp_js | "
-            "edp_share_js | share_fraction | cumulative_fraction | compute_share_fraction | "
+            "edp_share_js | edp_share_fraction | cumulative_fraction | compute_share_fraction | "
             "memory_share_fraction | control_share_fraction | static_share_fraction | halving_fraction | "
             "bottleneck",
             lay={
-                "keep": "name edp_share_js share_fraction energy_j latency_s cumulative_fraction bottleneck",
+                "keep": "name edp_share_js edp_share_fraction energy_j latency_s cumulative_fraction bottleneck",
                 "ranked": "edp_share_js cumulative_fraction",
                 "noun": "{noun}",
             },
@@ -153,7 +129,7 @@ EDP: Final = Shape(
         Part(
             title="By fusion pattern",
             table="patterns",
-            columns="fusion_pattern | share_fraction | energy_j | latency_s | subgraph_count | operator_count | "
+            columns="fusion_pattern | edp_share_fraction | energy_j | latency_s | subgraph_count | operator_count | "
             "cumulative_fraction | mac_fraction | bottleneck | bottleneck_fraction",
         ),
         Part(

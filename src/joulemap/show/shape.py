@@ -231,9 +231,6 @@ class Shape(Page):
 
     first: Line | Callable[[Facts], str] = lambda _: ""
     """First line of one run, or of facts without a choice; a function tells the whole line."""
-    beside: str = ""
-    """Text that extends the line on a choice, from the values of the first fact of `beside_of`."""
-    beside_of: str = ""
     why: tuple[Line, ...] | Callable[[Facts], Sequence[str]] = ()
     most_why: int | None = MOST_WHY
     """Maximum lines on why; None for all."""
@@ -256,10 +253,7 @@ class Shape(Page):
         if not isinstance(self.first, Line):
             return self.first(facts)
         if choices:
-            found = select(facts, self.beside_of) if self.beside_of else []
-            more = read(found[0], facts) if found else {}
-            add = Template(self.beside) if found else None
-            return describe_choices(choices[:1], facts.runs, add, **{**more, "name": more.get("run")})
+            return describe_choices(choices[:1], facts.runs)
         return finish([*self.first.tell(facts, **values)] or [""])
 
     def explain(self, facts: Facts) -> list[str]:
