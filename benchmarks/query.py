@@ -205,11 +205,7 @@ def ask_answers(path: Path, models: Sequence[str]) -> list[Timing]:
             lambda: len(workspace.compare_parts([MODEL], every, by="operator").rows),
         ),
         ("compare, all models", "all", lambda: len(workspace.compare_models(models, every).rows)),
-        (
-            "compare --sort --show details",
-            "one",
-            lambda: len(workspace.rank_hardware(MODEL, every, has_details=True).numbers or ()),
-        ),
+        ("compare --metric efficiency", "one", lambda: len(workspace.compare(MODEL, every, metric="efficiency").rows)),
         ("analyze", "one", lambda: len(workspace.analyze(MODEL, HARDWARE[1], batch=BATCH).operators)),
         ("explain", "one", lambda: len(workspace.explain(MODEL, *HARDWARE[:2], batch=BATCH).terms)),
         (

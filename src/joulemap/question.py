@@ -162,7 +162,6 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "compare_runs": ModelQuestion("joulemap.ask.whole"),
     "compare_parts": ModelQuestion("joulemap.ask.contest"),
     "compare_breakdowns": ModelQuestion("joulemap.ask.analyze"),
-    "rank_hardware": ModelQuestion("joulemap.ask.ranking"),
     "analyze": ModelQuestion("joulemap.ask.analyze", "RunKeywords"),
     "break_down": ModelQuestion("joulemap.ask.analyze", "RunKeywords"),
     "explain": ModelQuestion("joulemap.ask.explain", "RunKeywords"),

@@ -14,7 +14,6 @@ from joulemap.physics.record.runtime import RuntimeName
 from joulemap.show.edp import EDP
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
-from joulemap.system.errors import SqlError
 from joulemap.workspace import Workspace
 from lazy import Lazy
 from ledger import Book, Part

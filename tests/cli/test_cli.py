@@ -334,7 +334,7 @@ def test_the_first_comparison_traces_stores_and_answers(joulemap: Run, tmp_path:
         [
             ("compare", "resnet18", "--level", "detailed"),
             ("compare", "resnet18", "--level", "operator", "--metric", "memory"),
-            ("compare", "resnet18", "resnet18", "--sort", "power", "--show=details", "--verbose", "--quiet"),
+            ("compare", "resnet18", "resnet18", "--metric", "power", "--show=details", "--verbose", "--quiet"),
             ("analyze", "resnet18", "kpu_t256"),
             ("explain", "resnet18", "h100_sxm5", "tpu_v4"),
             ("explain", "resnet18", "h100_sxm5", "tpu_v4", "--metric", "latency", "--level", "action"),

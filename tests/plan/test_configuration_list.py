@@ -58,7 +58,6 @@ def test_other_levels_take_one_configuration(workspace: Workspace) -> None:
     for ask in (
         lambda: workspace.compare_runs(("resnet18",), several),
         lambda: workspace.compare_parts(("resnet18",), several),
-        lambda: workspace.rank_hardware("resnet18", several),
         lambda: workspace.compare_models(("resnet18", "alexnet"), several),
     ):
         with pytest.raises(UsageError, match="takes one batch, found 1, 4; the summary of `joulemap compare` takes"):

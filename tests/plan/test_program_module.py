@@ -82,7 +82,6 @@ def test_every_question_takes_a_module(workspace: Workspace) -> None:
     asked: tuple[Callable[[], Any], ...] = (
         lambda: workspace.compare(net, INPUT, hardware=chips),
         lambda: workspace.explain(net, INPUT, CHIP, "tpu_v4"),
-        lambda: workspace.rank_hardware(net, INPUT, hardware=chips),
         lambda: workspace.recommend(net, INPUT, hardware=chips, precision="fp32", batch=2),
         lambda: workspace.pareto(net, INPUT, hardware=chips, precision="fp32", batch=2),
         lambda: workspace.cost(net, INPUT, hardware=chips, precision="fp32", batch=2),

@@ -169,7 +169,7 @@ def choose_parts(answer: ContestAnswer, **_: Any) -> Mapping[str, Any]:
     choice = next(iter(facts.of(Choice)), None)
     best, *others = [facts.runs[run_id].hardware for run_id in choice.runs[:2]] if choice is not None else [""]
     leads = [facts.runs[one.run].hardware for one in list_wins(facts)[:1]]
-    ranked = [best, *leads, *others] if best else [row.hardware for row in answer.victories]
+    ranked = [best, *leads, *others] if best else [*leads, *(row.hardware for row in answer.rows)]
     named = list(dict.fromkeys(ranked))[:2]
     hardware = [answer.scope.spell(name) for name in named]
     return {
