@@ -197,7 +197,11 @@ def ask_answers(path: Path, models: Sequence[str]) -> list[Timing]:
     every = Settings(hardware=HARDWARE, batch=BATCH)
     answers: list[tuple[str, str, Callable[[], int]]] = [
         ("compare", "one", lambda: len(workspace.compare(MODEL, every).rows)),
-        ("compare --level detailed", "one", lambda: len(workspace.compare_runs([MODEL], every).tree)),
+        (
+            "compare --level run",
+            "one",
+            lambda: len(workspace.compare_breakdowns([MODEL], every, level="run", by="action").rows),
+        ),
         ("compare --level subgraph", "one", lambda: len(workspace.compare_parts([MODEL], every).rows)),
         (
             "compare --level operator",

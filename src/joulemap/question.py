@@ -159,7 +159,6 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "compare": ModelQuestion("joulemap.ask.compare"),
     "compare_models": ModelQuestion("joulemap.ask.contest"),
     "report": ModelQuestion("joulemap.ask.report"),
-    "compare_runs": ModelQuestion("joulemap.ask.whole"),
     "compare_parts": ModelQuestion("joulemap.ask.contest"),
     "compare_breakdowns": ModelQuestion("joulemap.ask.analyze"),
     "analyze": ModelQuestion("joulemap.ask.analyze", "RunKeywords"),

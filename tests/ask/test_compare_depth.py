@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.domain.settings import ModelDivision
+from joulemap.domain.settings import EnergyDivision, ModelDivision
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import ExitCode, SqlError, UnsupportedError, UsageError
@@ -94,7 +95,7 @@ def test_a_metric_or_level_that_does_not_exist_is_refused(book: Book) -> None:
 @pytest.mark.slow
 def test_too_many_workloads_are_asked_in_turns(book: Book) -> None:
     ids = [book.add_run([Part(time_s=1.0, compute_j=1.0)], model=f"net{number}", hardware="a") for number in range(33)]
-    for name in ("compare.part", "compare.tree"):
+    for name in ("compare.part", "breakdown.action"):
         assert ask(book, name, run_ids=ids[:32])
         with pytest.raises(SqlError, match="more than 32 workloads"):
             ask(book, name, run_ids=ids)
@@ -134,7 +135,7 @@ def test_a_scenario_ranks_each_chip_at_the_mode_that_fits(joulemap: Run, workspa
 @pytest.mark.parametrize("level", ["subgraph", "operator"])
 def test_parts_add_up_to_their_runs(level: ModelDivision, workspace: Workspace) -> None:
     answer = workspace.compare_parts(["mobilenet_v2"], by=level, metric="edp")
-    runs = {row.run_id: row for row in workspace.compare_runs(["mobilenet_v2"]).rows}
+    runs = {row.run_id: row for row in workspace.compare("mobilenet_v2").answered}
     for run_id, run in runs.items():
         rows = [row for row in answer.rows if row.run_id == run_id]
         assert_close(sum(row.energy_j for row in rows), run.energy_j)
@@ -145,14 +146,14 @@ def test_parts_add_up_to_their_runs(level: ModelDivision, workspace: Workspace) 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("model", MODELS)
 def test_the_tree_sums_to_the_run(model: str, workspace: Workspace) -> None:
-    answer = workspace.compare_runs([model])
-    for row in answer.rows:
-        branches = [branch for branch in answer.tree if branch.run_id == row.run_id]
-        assert sum(branch.energy_fj for branch in branches) == row.energy_fj
-        categories = {branch.category: branch.category_energy_fj for branch in branches}
-        assert sum(categories.values()) == row.energy_fj
-        assert row.compute_bound_count is not None
-        assert row.peak_memory_bytes == (row.activation_bytes or 0) + (row.weight_bytes or 0)
+    whole = {row.run_id: row.energy_j for row in workspace.compare(model).answered}
+    for by in get_args(EnergyDivision):
+        sums = Counter[int]()
+        for row in workspace.compare_breakdowns([model], level="run", by=by).rows.rows:
+            sums[row.run_id] += row.energy_fj
+        assert sums.keys() == whole.keys()
+        for run_id, energy_fj in sums.items():
+            assert_close(energy_fj / 1e15, whole[run_id])
 
 
 def test_what_cannot_be_compared_says_so(workspace: Workspace) -> None:
@@ -161,7 +162,7 @@ def test_what_cannot_be_compared_says_so(workspace: Workspace) -> None:
     with pytest.raises(UsageError, match="unknown level 'tile'"):
         workspace.compare_parts(["resnet18"], by="tile")  # type: ignore[call-overload]
     with pytest.raises(UsageError, match="name a model"):
-        workspace.compare_runs([])
+        workspace.compare_breakdowns([])
     with pytest.raises(UnsupportedError, match="coral_edge_tpu has no fp32"):
         workspace.compare("resnet18", hardware=["coral"])
 
@@ -170,7 +171,7 @@ def test_what_cannot_be_compared_says_so(workspace: Workspace) -> None:
     ("arguments", "message"),
     [
         (("resnet18", "vit_b_16", "--metric", "power"), "for the summary of one model"),
-        (("resnet18", "--level", "detailed", "--metric", "power"), "for the summary of one model"),
+        (("resnet18", "--level", "operator", "--metric", "power"), "for the summary of one model"),
         (("resnet18", "--level", "operator", "--baseline", "tpu_v4"), "--baseline is for the summary"),
         (("resnet18", "--metric", "beauty"), "'beauty' is not one of 'energy'"),
     ],

@@ -175,7 +175,7 @@ def test_shares_sum_to_energy_times_latency(case: str, answers: Mapping[str, Edp
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("case", CASES)
 def test_operators_are_those_of_analyze(case: str, answers: Mapping[str, EdpAnswer], workspace: Workspace) -> None:
-    total = answers[case].total
-    analyzed = workspace.analyze(total.model, total.hardware, precision=total.precision, runtime=total.runtime)
+    model, hardware, precision, runtime = CASES[case]
+    analyzed = workspace.analyze(model, hardware, precision=precision, runtime=runtime)
     own = {(row.name, row.energy_fj, row.latency_fs, row.edp_share_js) for row in answers[case].operators}
     assert own == {(row.name, row.energy_fj, row.latency_fs, row.edp_share_js) for row in analyzed.operators}

@@ -33,10 +33,10 @@ def test_wins_are_those_of_the_rows(level: ModelDivision, metric: PartMetricName
     first = [row for row in answer.rows if row.rank == 1]
     assert {row.hardware for row in first if row.tied_count == 1} <= {*wins}
     for name, one in wins.items():
-        own = [row for row in answer.rows if row.hardware == name and row.rank <= row.tied_count]
-        assert one.count == sum(row.tied_count == 1 for row in own)
-        assert (one.tied, one.total) == (len(own) - one.count, len({row.part_index for row in answer.rows}))
-        kinds = Counter(row.kind for row in own if row.tied_count == 1)
+        best = [row for row in answer.rows if row.hardware == name and row.rank <= row.tied_count]
+        assert one.count == sum(row.tied_count == 1 for row in best)
+        assert (one.tied, one.total) == (len(best) - one.count, len({row.part_index for row in answer.rows}))
+        kinds = Counter(row.kind for row in best if row.tied_count == 1)
         assert {kind: won for kind, won, _ in one.kinds} == kinds
     for choice in answer.facts.of(Choice):
         own = sum(row.value for row in answer.rows if row.run_id == choice.runs[0])

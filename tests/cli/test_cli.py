@@ -332,7 +332,7 @@ def test_the_first_comparison_traces_stores_and_answers(joulemap: Run, tmp_path:
     "arguments",
     thin(
         [
-            ("compare", "resnet18", "--level", "detailed"),
+            ("compare", "resnet18", "--level", "run"),
             ("compare", "resnet18", "--level", "operator", "--metric", "memory"),
             ("compare", "resnet18", "resnet18", "--metric", "power", "--show=details", "--verbose", "--quiet"),
             ("analyze", "resnet18", "kpu_t256"),

@@ -88,7 +88,6 @@ def test_every_question_takes_a_module(workspace: Workspace) -> None:
         lambda: workspace.edp(net, INPUT, CHIP),
         lambda: workspace.utilization(net, INPUT, hardware=chips),
         lambda: workspace.compare_models(net, INPUT, hardware=chips),
-        lambda: workspace.compare_runs(net, INPUT, hardware=chips),
         lambda: workspace.compare_parts(net, INPUT, hardware=chips),
         lambda: workspace.sweep(net, INPUT, hardware=chips, batch=(1, 2)),
         lambda: workspace.profile(net, INPUT),

@@ -12,10 +12,8 @@ import attrs
 from joulemap.ask.fact import Choice, Entry, Fact, Facts, Quantity, Share, Subject
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope, opening_scope
-from joulemap.ask.standing import choose_each, rank
-from joulemap.domain.metric import METRIC, MetricName, PartMetricName
+from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import Settings
-from joulemap.domain.table import group
 from joulemap.generated.analyze import RunTotal
 from joulemap.generated.model import ModulePart
 from joulemap.physics.record.hardware import Hardware
@@ -79,29 +77,6 @@ def divide(run_id: int, level: str, parts: Iterable[tuple[str, int]]) -> Iterato
         sums[name] += energy_fj
     whole = sums.total() or 1
     return share_out((run_id,), "energy", level, {name: one / whole for name, one in sums.items()})
-
-
-def find_whole(scope: Scope, rows: Iterable[Any], tree: Iterable[Any], metric: PartMetricName) -> Facts:
-    """Return the facts of whole runs: the best one by a metric if one model has several, the values of each, and its
-    common categories of energy.
-    """
-    answered = [row for row in rows if row.status == "ok"]
-    branches = group(tree, lambda row: row.run_id)
-    is_choice = len(answered) > 1 and len({row.model for row in answered}) == 1
-    choices = choose_least(scope, metric) if is_choice else []
-    order = {run_id: position for one in reversed(choices) for position, run_id in enumerate(one.runs)}
-    entries: list[Fact] = [*choices]
-    ordered = sorted(answered, key=lambda row: (order.get(row.run_id, len(order)), row.energy_fj or 0))
-    entries += [enter(scope, row) for row in ordered]
-    for row in ordered:
-        parts = ((one.common_category, one.energy_fj) for one in branches.get(row.run_id, ()))
-        entries += divide(row.run_id, "category", parts)
-    return gather(scope, metric, entries, name_models(scope, answered))
-
-
-def choose_least(scope: Scope, metric: MetricName) -> list[Choice]:
-    """Return the best run of one model by a metric, then an unavailable run that is better, if there is one."""
-    return choose_each(scope, rank(scope, metric))
 
 
 @contextlib.contextmanager

@@ -9,11 +9,11 @@ from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.run import Limit, Models, RunOptions
 from joulemap.cli.output import OutputOptions
-from joulemap.domain.metric import PART_METRICS, RunMetricName
+from joulemap.domain.metric import PART_METRICS, PartMetricName, RunMetricName
 from joulemap.domain.settings import EnergyDivision
 from joulemap.system.errors import UsageError
 
-Level = Literal["summary", "detailed", "subgraph", "operator"]
+Level = Literal["summary", "run", "subgraph", "operator"]
 
 if TYPE_CHECKING:
     from joulemap.ask.answer import RunAnswer
@@ -25,7 +25,7 @@ def compare(
     *,
     level: Level | None = option(
         None,
-        "Table: summary (one row per chip), detailed (energy tree of each run), subgraph or operator (winner of each).",
+        "Table: summary (one row per chip), run (energy of each run by action), subgraph or operator (winner of each).",
         shown="summary; subgraph with --by or --subgraph",
     ),
     metric: RunMetricName | None = option(
@@ -35,8 +35,8 @@ def compare(
     ),
     by: EnergyDivision | None = advanced(
         None,
-        "Energy breakdown of each subgraph or operator, by category or action.",
-        shown="no breakdown; action with --subgraph",
+        "Energy breakdown of each run, subgraph or operator, by category or action.",
+        shown="no breakdown; action with --subgraph or --level run",
     ),
     subgraph: str = optional("One subgraph, by its name in --level subgraph.", "NAME", is_advanced=True),
     baseline: str = option(
@@ -61,7 +61,7 @@ def compare(
     joulemap compare resnet50 H100 "RTX 4090" cpu --precision bf16 --batch 8
     joulemap compare vit_b_16 --hardware h100_sxm5,tpu_v4 --level subgraph --metric latency --precision bf16
     joulemap compare ./mine.py:net --input 1,3,64,64 --model-arg width=32 --format json
-    joulemap compare resnet18 --hardware xeon_8490h --precision bf16 --level detailed
+    joulemap compare resnet18 --hardware xeon_8490h --precision bf16 --level run
     joulemap compare resnet18 --hardware l4,tpu_v4 --by category --precision int8
     joulemap compare resnet50 mobilenet_v2 --hardware l4,t4 --precision fp16 --runtime engine --metric edp
     joulemap compare mobilenet_v2 --where deployment=edge --precision int8 --metric efficiency --show details
@@ -74,7 +74,7 @@ def compare(
     from joulemap.ask.subject import split_models
 
     model, named = split_models(words)
-    is_divided = bool(by or subgraph)
+    is_divided = bool(by or subgraph) or level == "run"
     level = level or ("subgraph" if is_divided else "summary")
     is_summary = level == "summary" and len(set(model)) == 1
     if output.shows("check") and not is_summary:
@@ -82,15 +82,13 @@ def compare(
     _check_options(level, metric, is_summary=is_summary, is_divided=is_divided, baseline=baseline)
     workspace = output.workspace()
     settings = run.settings(**hardware.keywords(named))
-    part_metric = next((one for one in PART_METRICS if one == metric), "energy")
+    part_metric: PartMetricName = next((one for one in PART_METRICS if one == metric), "energy")
     answer: RunAnswer
     if is_summary:
         answer = workspace.compare(model[0], settings, metric=metric or "energy", baseline=baseline)
     elif level == "summary":
         answer = workspace.compare_models(model, settings, metric=part_metric)
-    elif level == "detailed":
-        answer = workspace.compare_runs(model, settings, metric=part_metric)
-    elif is_divided:
+    elif level == "run" or is_divided:
         answer = workspace.compare_breakdowns(model, settings, level=level, by=by or "action", subgraph=subgraph)
     else:
         answer = workspace.compare_parts(model, settings, by=level, metric=part_metric)
@@ -107,7 +105,7 @@ def _check_options(
         raise UsageError("--baseline is for the summary of one model; leave it out")
     if metric not in (None, *PART_METRICS) and not is_summary:
         raise UsageError(f"--metric {metric} is for the summary of one model; choose {', '.join(PART_METRICS)}")
-    if is_divided and level in ("summary", "detailed"):
-        raise UsageError(f"--by and --subgraph look into subgraphs or operators; leave out --level {level}")
+    if is_divided and level == "summary":
+        raise UsageError("--by and --subgraph divide runs, subgraphs or operators; leave out --level summary")
     if is_divided and metric not in (None, "energy"):
-        raise UsageError("--by and --subgraph divide energy; leave out --metric")
+        raise UsageError("--by, --subgraph and --level run divide energy; leave out --metric")

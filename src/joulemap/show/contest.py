@@ -274,7 +274,7 @@ PAGES: Final = {
         csv="rows",
         steps=(
             "compare {model} --level subgraph --hardware {some} --metric {metric}",
-            "compare {models} --level detailed --hardware {best}",
+            "compare {models} --level run --hardware {best}",
         ),
         parts=(
             Part(table="contests", rows="rows", draw=lay_models, counts_left_out=True),
