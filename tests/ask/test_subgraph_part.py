@@ -157,7 +157,11 @@ def test_a_run_as_records(workspace: Workspace) -> None:
         operators = {run.workload.operators[index].name for index in one.subgraph.operator_indices}
         assert {operator.operator.name for operator in one.operators} <= operators
     kept = run.energy.by("common_category")
-    useful = sum(kept[name].energy_fj for name in ("compute", "off_chip_memory", "board", "static") if name in kept)
+    useful = sum(
+        kept[name].energy_fj
+        for name in ("compute", "off_chip_memory", "board", "unattributed", "static")
+        if name in kept
+    )
     assert run.energy.overhead.energy_fj == total.energy_fj - useful
 
 
