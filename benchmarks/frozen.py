@@ -63,7 +63,7 @@ CONFIGURATION: Final = {
 ABOUT: Final = (
     "compare {model} {chips}",
     "compare {model} {chips} --precision int8 --batch 1,8",
-    "compare {model} {chips} --level detailed",
+    "compare {model} {chips} --level run",
     "compare {model} {chips} --level operator --by category",
     "compare {model} {chips} --sort efficiency --details",
     "analyze {model} {chip}",

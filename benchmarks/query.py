@@ -197,7 +197,11 @@ def ask_answers(path: Path, models: Sequence[str]) -> list[Timing]:
     every = Settings(hardware=HARDWARE, batch=BATCH)
     answers: list[tuple[str, str, Callable[[], int]]] = [
         ("compare", "one", lambda: len(workspace.compare(MODEL, every).rows)),
-        ("compare --level detailed", "one", lambda: len(workspace.compare_runs([MODEL], every).tree)),
+        (
+            "compare --level run",
+            "one",
+            lambda: len(workspace.compare_breakdowns([MODEL], every, level="run", by="action").rows),
+        ),
         ("compare --level subgraph", "one", lambda: len(workspace.compare_parts([MODEL], every).rows)),
         (
             "compare --level operator",
@@ -205,11 +209,7 @@ def ask_answers(path: Path, models: Sequence[str]) -> list[Timing]:
             lambda: len(workspace.compare_parts([MODEL], every, by="operator").rows),
         ),
         ("compare, all models", "all", lambda: len(workspace.compare_models(models, every).rows)),
-        (
-            "compare --sort --show details",
-            "one",
-            lambda: len(workspace.rank_hardware(MODEL, every, has_details=True).numbers or ()),
-        ),
+        ("compare --metric efficiency", "one", lambda: len(workspace.compare(MODEL, every, metric="efficiency").rows)),
         ("analyze", "one", lambda: len(workspace.analyze(MODEL, HARDWARE[1], batch=BATCH).operators)),
         ("explain", "one", lambda: len(workspace.explain(MODEL, *HARDWARE[:2], batch=BATCH).terms)),
         (
@@ -218,11 +218,6 @@ def ask_answers(path: Path, models: Sequence[str]) -> list[Timing]:
             lambda: len(workspace.explain(MODEL, *HARDWARE[:2], metric="edp", batch=BATCH).metric_terms or ()),
         ),
         ("edp", "one", lambda: len(workspace.edp(MODEL, HARDWARE[1], batch=BATCH).operators)),
-        (
-            "edp --against",
-            "one",
-            lambda: len(workspace.edp(MODEL, HARDWARE[0], against=HARDWARE[1:], batch=BATCH).comparison),
-        ),
         ("utilization", "one", lambda: len(workspace.utilization(MODEL, every, has_advice=False).rows)),
         (
             "utilization --pairing",

@@ -121,7 +121,7 @@ CREATE TABLE internal.action (
     common_category VARCHAR NOT NULL CHECK (
         common_category IN (
             'compute', 'register', 'unit_memory', 'chip_memory', 'interconnect', 'off_chip_memory', 'communication',
-            'control', 'board', 'host', 'static'
+            'control', 'board', 'unattributed', 'host', 'static'
         )
     ),
     component VARCHAR NOT NULL,

@@ -4,7 +4,7 @@ summary = "Operators of a run: energy by part, latency, share, and the saving by
 grain = "one row per operator; energies and latencies sum to the run, exactly"
 order = ["operator_index"]
 [columns]
-share_fraction = { heading = "energy share", type = "DOUBLE", meaning = "share of the run's energy" }
+energy_fraction = { heading = "energy share" }
 is_fused = { heading = "fused" }
 saved_latency_s = { heading = "latency saved" }
 saved_energy_j = { heading = "energy saved" }
@@ -22,7 +22,7 @@ edp_share_fraction = { heading = "EDP share" }
 SELECT
     v.operator_index, v.subgraph_index, v.name, v.operation, v.kind, v.mac_count, v.energy_fj, v.energy_j,
     v.compute_energy_j, v.memory_energy_j, v.control_energy_j, v.static_energy_j,
-    v.energy_fraction AS share_fraction,
+    v.energy_fraction,
     v.latency_fs, v.latency_s, v.latency_fraction, v.edp_share_js, v.edp_share_fraction, v.is_fused,
     v.separate_energy_j, v.separate_latency_s, v.saved_energy_j, v.saved_latency_s, v.dram_bytes, v.pass_bytes,
     v.bias_addition_count, v.bias_element_count

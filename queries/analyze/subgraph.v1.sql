@@ -4,7 +4,7 @@ summary = "Subgraphs of a run: energy by part, latency, bottleneck, allocation"
 grain = "one row per subgraph; energies and latencies sum to the run, exactly"
 order = ["subgraph_index"]
 [columns]
-share_fraction = { heading = "energy share", type = "DOUBLE", meaning = "share of the run's energy" }
+energy_fraction = { heading = "energy share" }
 fusion_pattern = { heading = "pattern" }
 latency_fraction = { heading = "time share" }
 compute_utilization_fraction = { heading = "utilization" }
@@ -14,7 +14,7 @@ pass_bytes = { heading = "extra passes" }
 SELECT
     v.subgraph_index, v.name, v.fusion_pattern, v.operator_count, v.kernel_count, v.mac_count, v.energy_fj,
     v.energy_j, v.compute_energy_j, v.memory_energy_j, v.control_energy_j, v.static_energy_j,
-    v.energy_fraction AS share_fraction,
+    v.energy_fraction,
     v.latency_fs, v.latency_s, v.latency_fraction, v.edp_share_js, v.edp_share_fraction, v.bottleneck, v.compute_s,
     v.memory_s, v.launch_s, v.pass_s, v.dram_bytes, v.units_used_count, v.units_total_count, v.unit_name, v.tile_count,
     v.wave_count, v.wave_fill_fraction, v.executed_mac_count, v.padding_fraction, v.compute_utilization_fraction,

@@ -6,9 +6,9 @@ order = ["position in run_ids", "run_id", "category_index"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one model, one of each architecture" }
 [columns]
-category_index = { type = "BIGINT", meaning = "position of the common category from the arithmetic outwards: compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, communication (where any run has it), control, board, host (where any run has it), static" }
+category_index = { type = "BIGINT", meaning = "position of the common category from the arithmetic outwards: compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, communication (where any run has it), control, board, unattributed, host (where any run has it), static" }
 common_category = { heading = "category", type = "VARCHAR", meaning = "common category" }
-is_overhead = { heading = "overhead", type = "BOOLEAN", meaning = "true for architectural overhead: neither arithmetic, off-chip memory, board, host nor static" }
+is_overhead = { heading = "overhead", type = "BOOLEAN", meaning = "true for architectural overhead: neither arithmetic, off-chip memory, board, unattributed, host nor static" }
 categories = { heading = "categories of the class", type = "VARCHAR", meaning = "the architecture's own categories of these actions, most energy first; empty without an action" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy per batch, exact" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy per batch" }
@@ -19,7 +19,7 @@ kind_count = { heading = "actions" }
 WITH kind (category_index, common_category) AS (
     VALUES
         (1, 'compute'), (2, 'register'), (3, 'unit_memory'), (4, 'chip_memory'), (5, 'interconnect'),
-        (6, 'off_chip_memory'), (7, 'communication'), (8, 'control'), (9, 'board'), (10, 'host'), (11, 'static')
+        (6, 'off_chip_memory'), (7, 'communication'), (8, 'control'), (9, 'board'), (10, 'unattributed'), (11, 'host'), (12, 'static')
 ),
 act AS MATERIALIZED (
     SELECT run_id, position, architecture, hardware, common_category, category, energy_fj, run_fj, mac_count

@@ -14,7 +14,8 @@ on_chip_memory_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "ene
 interconnect_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of wires and switches between units and memories, and of links between devices, exact" }
 off_chip_memory_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of off-chip memory and its controller, exact" }
 control_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of instructions, tokens, configuration and scheduling, exact" }
-board_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of voltage regulators, and the energy that only the power limit implies, exact" }
+board_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of voltage regulators and of an included host, exact" }
+unattributed_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy that no counted action explains, exact" }
 static_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "static power x time between batches, exact" }
 compute_fraction = { heading = "computing", type = "DOUBLE", null = true, meaning = "share of compute in the energy of the run" }
 register_fraction = { type = "DOUBLE", null = true, meaning = "share of registers in the energy of the run" }
@@ -22,7 +23,8 @@ on_chip_memory_fraction = { type = "DOUBLE", null = true, meaning = "share of on
 interconnect_fraction = { type = "DOUBLE", null = true, meaning = "share of interconnect in the energy of the run" }
 off_chip_memory_fraction = { heading = "off-chip memory", type = "DOUBLE", null = true, meaning = "share of off-chip memory in the energy of the run" }
 control_fraction = { heading = "control", type = "DOUBLE", null = true, meaning = "share of control in the energy of the run" }
-board_fraction = { heading = "unattributed losses", type = "DOUBLE", null = true, meaning = "share of the board in the energy of the run" }
+board_fraction = { heading = "board losses", type = "DOUBLE", null = true, meaning = "share of the board in the energy of the run" }
+unattributed_fraction = { heading = "unattributed losses", type = "DOUBLE", null = true, meaning = "share of unattributed losses in the energy of the run" }
 static_fraction = { heading = "static power", type = "DOUBLE", null = true, meaning = "share of static energy in the energy of the run" }
 compute_per_mac_j = { heading = "computing", type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, compute" }
 register_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, register" }
@@ -31,8 +33,9 @@ interconnect_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "
 off_chip_memory_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, off-chip memory" }
 control_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, control" }
 board_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, board" }
+unattributed_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, unattributed losses" }
 static_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, static" }
-overhead_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "architectural overhead, exact: neither arithmetic, off-chip memory, board, host nor static" }
+overhead_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "architectural overhead, exact: neither arithmetic, off-chip memory, board, unattributed, host nor static" }
 overhead_ratio = { type = "DOUBLE", null = true, meaning = "architectural overhead over energy of arithmetic" }
 order_name = { heading = "instruction", type = "VARCHAR", null = true, meaning = "event that starts a unit's MACs: an instruction, a token, a read of a configuration" }
 order_count = { type = "DOUBLE", null = true, meaning = "number of events of order_name" }
@@ -72,6 +75,7 @@ spent AS (
         sum(CASE WHEN common_category = 'off_chip_memory' THEN energy_fj ELSE 0 END) AS off_chip_memory_fj,
         sum(CASE WHEN common_category = 'control' THEN energy_fj ELSE 0 END) AS control_fj,
         sum(CASE WHEN common_category IN ('board', 'host') THEN energy_fj ELSE 0 END) AS board_fj,
+        sum(CASE WHEN common_category = 'unattributed' THEN energy_fj ELSE 0 END) AS unattributed_fj,
         sum(CASE WHEN common_category = 'static' THEN energy_fj ELSE 0 END) AS static_fj,
         sum(CASE WHEN is_overhead(common_category) THEN energy_fj ELSE 0 END) AS overhead_fj,
         CAST(sum(CASE WHEN common_category = 'unit_memory' AND per = 'B' THEN action_count ELSE 0 END) AS DOUBLE)
@@ -89,7 +93,7 @@ SELECT
     r.energy_j / nullif(r.mac_count, 0) AS energy_per_mac_j,
     joules(e.energy_fj - e.static_fj) / nullif(r.mac_count, 0) AS dynamic_per_mac_j,
     e.compute_fj, e.register_fj, e.on_chip_memory_fj, e.interconnect_fj, e.off_chip_memory_fj, e.control_fj,
-    e.board_fj, e.static_fj,
+    e.board_fj, e.unattributed_fj, e.static_fj,
     fraction(e.compute_fj, r.energy_fj) AS compute_fraction,
     fraction(e.register_fj, r.energy_fj) AS register_fraction,
     fraction(e.on_chip_memory_fj, r.energy_fj) AS on_chip_memory_fraction,
@@ -97,6 +101,7 @@ SELECT
     fraction(e.off_chip_memory_fj, r.energy_fj) AS off_chip_memory_fraction,
     fraction(e.control_fj, r.energy_fj) AS control_fraction,
     fraction(e.board_fj, r.energy_fj) AS board_fraction,
+    fraction(e.unattributed_fj, r.energy_fj) AS unattributed_fraction,
     fraction(e.static_fj, r.energy_fj) AS static_fraction,
     joules(e.compute_fj) / nullif(r.mac_count, 0) AS compute_per_mac_j,
     joules(e.register_fj) / nullif(r.mac_count, 0) AS register_per_mac_j,
@@ -105,6 +110,7 @@ SELECT
     joules(e.off_chip_memory_fj) / nullif(r.mac_count, 0) AS off_chip_memory_per_mac_j,
     joules(e.control_fj) / nullif(r.mac_count, 0) AS control_per_mac_j,
     joules(e.board_fj) / nullif(r.mac_count, 0) AS board_per_mac_j,
+    joules(e.unattributed_fj) / nullif(r.mac_count, 0) AS unattributed_per_mac_j,
     joules(e.static_fj) / nullif(r.mac_count, 0) AS static_per_mac_j,
     e.overhead_fj,
     r.overhead_fraction,

@@ -1,14 +1,15 @@
 /*
 record = "Recommendation"
-summary = "Best run for energy, latency, throughput, memory and energy x delay: of all runs, of those in among_ids, and the best available one"
+summary = "Best run for energy, latency, throughput, memory, energy x delay and the metric that decides: of all runs, of those in among_ids, and the best available one"
 grain = "one row per choice and goal"
-order = ["is_among", "goal, in the order energy, latency, throughput, memory, edp"]
+order = ["is_among", "goal, in the order energy, latency, throughput, memory, edp, power, efficiency"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to choose from; refused ones count in the labels" }
 among_ids = { type = "INTEGER[]", default = [], meaning = "runs of run_ids to choose from a second time; empty for no second choice" }
+metric = { type = "VARCHAR", default = "", meaning = "metric that is a further goal: power or efficiency" }
 [columns]
 is_among = { type = "BOOLEAN", meaning = "true if chosen from among_ids alone" }
-goal = { shown = "metric", type = "VARCHAR", values = "MetricName", meaning = "metric: energy, latency, throughput, memory or edp of a batch; where batches differ, also energy_per_inference and edp_per_inference" }
+goal = { shown = "metric", type = "VARCHAR", values = "MetricName", meaning = "metric: energy, latency, throughput, memory or edp of a batch; where batches differ, also energy_per_inference and edp_per_inference; power and efficiency if asked" }
 hardware = { heading = "best", type = "VARCHAR", meaning = "the winner, with its configuration if the runs differ in configuration; ties go to the first name" }
 value = { type = "DOUBLE", meaning = "value of the goal, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of value" }
@@ -37,7 +38,9 @@ WITH chosen AS (
         joules(t.energy_fj) AS energy_j,
         seconds(t.latency_fs) AS latency_s,
         r.batch / seconds(t.interval_fs) AS throughput_per_s,
-        r.weight_bytes + r.activation_bytes AS peak_memory_bytes
+        r.weight_bytes + r.activation_bytes AS peak_memory_bytes,
+        joules(t.energy_fj) / seconds(t.interval_fs) AS power_w,
+        r.batch / joules(t.energy_fj) AS inferences_per_j
     FROM internal.run_total AS t
     JOIN internal.run AS r ON r.run_id = t.run_id
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
@@ -55,7 +58,9 @@ valued AS (
             {'position': 2, 'goal': 'latency', 'value': c.latency_s},
             {'position': 3, 'goal': 'throughput', 'value': c.throughput_per_s},
             {'position': 4, 'goal': 'memory', 'value': 0e0 + c.peak_memory_bytes},
-            {'position': 5, 'goal': 'edp' || c.scope, 'value': c.energy_j * c.latency_s / c.divisor}
+            {'position': 5, 'goal': 'edp' || c.scope, 'value': c.energy_j * c.latency_s / c.divisor},
+            {'position': 6, 'goal': 'power', 'value': c.power_w},
+            {'position': 7, 'goal': 'efficiency', 'value': c.inferences_per_j}
         ], recursive := TRUE)
     FROM chosen AS c
 ),
@@ -70,6 +75,7 @@ candidate AS (
     FROM valued AS v
     JOIN (VALUES (FALSE), (TRUE)) AS g (is_among) ON NOT g.is_among OR list_contains($among_ids, v.run_id)
     JOIN internal.metric AS m ON m.name = v.goal
+    WHERE v.goal NOT IN ('power', 'efficiency') OR v.goal = $metric
 ),
 ranked AS (
     SELECT

@@ -19,7 +19,7 @@ compute_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "energ
 memory_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "energy of moving and storing data" }
 control_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "energy of control and of regulator losses" }
 static_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "static power x time between batches" }
-overhead_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "energy of architectural overhead: neither arithmetic, off-chip memory, board, host nor static" }
+overhead_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "energy of architectural overhead: neither arithmetic, off-chip memory, board, unattributed, host nor static" }
 overhead_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy that is architectural overhead" }
 assumed_energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy whose energy per action is assumed" }
 recalled_energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy whose energy per action is recalled: a public number that was not verified against its source" }
@@ -93,7 +93,7 @@ WITH spent AS (
         unnest(energy_by_part(a.part, a.common_category, l.energy_fj)),
         sum(CASE WHEN e.basis = 'assumed' THEN l.energy_fj ELSE 0 END) AS assumed_fj,
         sum(CASE WHEN e.basis = 'recalled' THEN l.energy_fj ELSE 0 END) AS recalled_fj,
-        sum(CASE WHEN a.category = 'unattributed' OR starts_with(a.action, 'unattributed_') THEN l.energy_fj ELSE 0 END) AS unattributed_fj
+        sum(CASE WHEN a.common_category = 'unattributed' THEN l.energy_fj ELSE 0 END) AS unattributed_fj
     FROM internal.run_action AS l
     JOIN internal.run AS r ON r.run_id = l.run_id
     JOIN internal.action AS a ON a.action_id = l.action_id

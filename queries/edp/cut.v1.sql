@@ -3,7 +3,7 @@ record = "EdpCut"
 summary = "Fewest subgraphs, or operators, that make up 50, 80, 90, 95 and 99 % of a run's energy-delay product"
 grain = "one row per level and cut"
 [columns]
-level = { type = "VARCHAR", meaning = "counted level: subgraph, or operator with the biases inside GEMMs" }
+level = { type = "VARCHAR", meaning = "counted level: subgraph or operator" }
 cut_fraction = { shown = "set %", heading = "additive EDP", type = "DOUBLE", meaning = "requested share of the energy-delay product" }
 top_count = { shown = "top {top_count} of {total_count}", type = "BIGINT", meaning = "fewest parts that reach cut_fraction, largest shares first" }
 total_count = { type = "BIGINT", meaning = "number of all parts" }

@@ -4,7 +4,7 @@ summary = "Energy-delay product of a run by subgraph, by part and cumulatively"
 grain = "one row per subgraph; shares sum to the run's energy-delay product"
 order = ["rank"]
 [columns]
-share_fraction = { heading = "run share", type = "DOUBLE", meaning = "(E_i / E + t_i / T) / 2: its share of the run's energy-delay product" }
+edp_share_fraction = { heading = "run share" }
 compute_share_fraction = { heading = "compute" }
 memory_share_fraction = { heading = "memory" }
 static_share_fraction = { heading = "static" }
@@ -19,7 +19,7 @@ edp_js = { heading = "own EDP" }
 SELECT
     v.rank, v.subgraph_index, v.name, v.fusion_pattern, v.operator_count, v.energy_fj, v.energy_j, v.latency_fs,
     v.latency_s, v.edp_js, v.edp_share_js,
-    v.edp_share_fraction AS share_fraction,
+    v.edp_share_fraction,
     v.cumulative_fraction, v.compute_share_fraction, v.memory_share_fraction, v.control_share_fraction,
     v.static_share_fraction, v.halving_fraction, v.bottleneck
 FROM cube.part(run_ids := [$run_id], division := 'subgraph') AS v

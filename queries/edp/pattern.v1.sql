@@ -10,7 +10,7 @@ operator_count = { type = "HUGEINT", meaning = "operators that run in these subg
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
 latency_fs = { type = "HUGEINT", unit = "fs", meaning = "latency, exact" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "latency" }
-share_fraction = { heading = "run share", type = "DOUBLE", meaning = "share of the run's energy-delay product" }
+edp_share_fraction = { heading = "run share", type = "DOUBLE", meaning = "share of the run's energy-delay product" }
 mac_fraction = { heading = "MAC share", type = "DOUBLE", null = true, meaning = "share of the run's MACs" }
 bottleneck = { type = "VARCHAR", meaning = "bottleneck with most of the time of these subgraphs" }
 bottleneck_fraction = { type = "DOUBLE", meaning = "share of the time of these subgraphs with this bottleneck" }
@@ -40,7 +40,7 @@ grouped AS (
         sum(latency_fs) AS latency_fs,
         any_value(run_fs) AS run_fs,
         (fraction(sum(energy_fj), any_value(run_fj)) + fraction(sum(latency_fs), any_value(run_fs))) / 2e0
-            AS share_fraction
+            AS edp_share_fraction
     FROM part
     GROUP BY fusion_pattern
 )
@@ -51,7 +51,7 @@ SELECT
     g.latency_fs,
     seconds(g.latency_fs) AS latency_s,
     edp_share(g.energy_fj, g.latency_fs, g.run_fj, g.run_fs) AS edp_share_js,
-    g.share_fraction,
+    g.edp_share_fraction,
     (
         fraction(sum(g.energy_fj) OVER by_share, g.run_fj) + fraction(sum(g.latency_fs) OVER by_share, g.run_fs)
     ) / 2e0 AS cumulative_fraction,
@@ -61,6 +61,6 @@ SELECT
 FROM grouped AS g
 JOIN bound AS b ON b.fusion_pattern = g.fusion_pattern
 WINDOW by_share AS (
-    ORDER BY g.share_fraction DESC, g.fusion_pattern ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    ORDER BY g.edp_share_fraction DESC, g.fusion_pattern ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
 )
-ORDER BY g.share_fraction DESC, g.fusion_pattern
+ORDER BY g.edp_share_fraction DESC, g.fusion_pattern

@@ -8,7 +8,7 @@ subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested su
 metric = { type = "VARCHAR", default = "energy", meaning = "metric: latency divides time, edp both energy and time, any other energy" }
 [columns]
 quantity = { type = "VARCHAR", meaning = "kind: energy or time" }
-category = { type = "VARCHAR", meaning = "for energy: compute, register, on_chip_memory, interconnect, off_chip_memory, communication, control, board, host or static; for time: compute, memory or launch" }
+category = { type = "VARCHAR", meaning = "for energy: compute, register, on_chip_memory, interconnect, off_chip_memory, communication, control, board, unattributed, host or static; for time: compute, memory or launch" }
 spent_a_exact = { type = "HUGEINT", meaning = "exact amount on A, fJ of energy or fs of time" }
 spent_b_exact = { type = "HUGEINT", meaning = "exact amount on B" }
 spent_a = { shown = "in spent_unit", type = "DOUBLE", meaning = "amount on A, in spent_unit" }
@@ -16,7 +16,7 @@ spent_b = { shown = "in spent_unit", type = "DOUBLE", meaning = "amount on B" }
 work_a = { type = "DOUBLE", null = true, meaning = "amount of work on A for time, as in explain.delay; null for energy" }
 work_b = { type = "DOUBLE", null = true, meaning = "amount of work on B for time; null for energy" }
 spent_unit = { type = "VARCHAR", meaning = "J or s" }
-difference_exact = { type = "HUGEINT", meaning = "exact contribution to the difference B minus A, in fJ or fs; for edp twice the contribution, in fJ fs" }
+difference_exact = { type = "HUGEINT", meaning = "exact contribution to the difference B minus A, in fJ or fs; for edp twice the contribution to the runs, in fJ fs, also for a subgraph" }
 difference = { shown = "+", type = "DOUBLE", meaning = "contribution to the difference, in unit" }
 by_count_exact = { type = "HUGEINT", meaning = "part of difference_exact due to different counts or amounts; for static power, to a longer or shorter time" }
 by_price_exact = { type = "HUGEINT", meaning = "part of difference_exact due to a different energy per action or time per unit of work; for static power, to more or fewer watts" }
@@ -54,7 +54,7 @@ WITH part AS (
 whole AS (
     SELECT sum(energy_fj) AS energy_fj, sum(latency_fs) AS latency_fs
     FROM cube.part(run_ids := [$run_a, $run_b], energy := 'whole')
-    WHERE $subgraph IN ('', name) AND $metric = 'edp'
+    WHERE $metric = 'edp'
 ),
 weighed AS (
     SELECT

@@ -11,7 +11,7 @@ count_a = { heading = "count A", type = "DOUBLE", meaning = "count on A" }
 count_b = { heading = "count B", type = "DOUBLE", meaning = "count on B" }
 price_a = { shown = "in price_unit", heading = "each in A", type = "DOUBLE", null = true, meaning = "energy or time of one count on A; null without a count" }
 price_b = { shown = "in price_unit", heading = "each in B", type = "DOUBLE", null = true, meaning = "energy or time of one count on B; null without a count" }
-difference_exact = { type = "HUGEINT", meaning = "exact term of B minus A, twice, in fJ fs: an energy term x (T of A + T of B), a time term x (E of A + E of B)" }
+difference_exact = { type = "HUGEINT", meaning = "exact term of B minus A, twice, in fJ fs: an energy term x (T of A + T of B), a time term x (E of A + E of B); these are of the whole runs, also for a subgraph" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the whole difference, so that all shares add up to 1; negative for a part against it, null for equal runs" }
 difference = { shown = "+" }
 per = { shown = "words" }
@@ -19,7 +19,6 @@ per = { shown = "words" }
 WITH whole AS (
     SELECT sum(energy_fj) AS energy_fj, sum(latency_fs) AS latency_fs
     FROM cube.part(run_ids := [$run_a, $run_b], energy := 'whole')
-    WHERE $subgraph IN ('', name)
 ),
 halves AS (
     SELECT

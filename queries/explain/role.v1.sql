@@ -7,7 +7,7 @@ order = ["absolute difference_fj descending", "role"]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
 [columns]
 role = { type = "VARCHAR", meaning = "role: mac, operand, memory_read, instruction ...; component.action of an action without a known role" }
-category = { type = "VARCHAR", meaning = "category of the role: compute, register, on_chip_memory, interconnect, off_chip_memory, communication, control, board, host or static" }
+category = { type = "VARCHAR", meaning = "category of the role: compute, register, on_chip_memory, interconnect, off_chip_memory, communication, control, board, unattributed, host or static" }
 way_a = { type = "VARCHAR", meaning = "how the class of A serves this role, if unlike most classes; empty otherwise" }
 way_b = { type = "VARCHAR", meaning = "how the class of B serves this role, if unlike most classes; empty otherwise" }
 actions_a = { heading = "actions A", type = "VARCHAR", meaning = "actions of A in this role, most energy first; empty without one" }

@@ -19,8 +19,10 @@ latency_b_fs = { type = "HUGEINT", unit = "fs", meaning = "latency of B, exact" 
 latency_a_s = { type = "DOUBLE", unit = "s", meaning = "latency of A" }
 latency_b_s = { type = "DOUBLE", unit = "s", meaning = "latency of B" }
 latency_ratio = { type = "DOUBLE", null = true, meaning = "latency of B over that of A" }
-edp_a_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency of A" }
-edp_b_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency of B" }
+edp_a_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency of A; of a subgraph, its energy x the mean latency of both runs plus its latency x their mean energy, so that B minus A is its part of the difference" }
+edp_b_js = { type = "DOUBLE", unit = "Js", meaning = "that of B" }
+edp_a_exact = { type = "HUGEINT", meaning = "twice edp_a_js, in fJ fs, exact" }
+edp_b_exact = { type = "HUGEINT", meaning = "twice edp_b_js, in fJ fs, exact" }
 edp_difference_exact = { type = "HUGEINT", meaning = "twice the difference B minus A, in fJ fs, exact" }
 edp_ratio = { type = "DOUBLE", null = true, meaning = "energy x latency of B over that of A" }
 memory_a_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of the whole run A: weights and activations" }
@@ -46,20 +48,38 @@ runtime = { type = "VARCHAR", meaning = "runtime of A" }
 run_a = { type = "INTEGER", meaning = "number of run A" }
 run_b = { type = "INTEGER", meaning = "number of run B" }
 */
-WITH total AS (
+WITH part AS MATERIALIZED (
+    SELECT run_id, name, energy_fj, latency_fs, mac_count, units_used_count, units_total_count, unit_name
+    FROM cube.part(run_ids := [$run_a, $run_b], energy := 'whole')
+),
+whole AS (
+    SELECT sum(energy_fj) AS energy_fj, CAST(sum(latency_fs) AS HUGEINT) AS latency_fs
+    FROM part
+),
+total AS (
     SELECT
-        sum(energy_fj) FILTER (WHERE run_id = $run_a) AS energy_a_fj,
-        sum(energy_fj) FILTER (WHERE run_id = $run_b) AS energy_b_fj,
-        sum(latency_fs) FILTER (WHERE run_id = $run_a) AS latency_a_fs,
-        sum(latency_fs) FILTER (WHERE run_id = $run_b) AS latency_b_fs,
+        coalesce(sum(energy_fj) FILTER (WHERE run_id = $run_a), 0) AS energy_a_fj,
+        coalesce(sum(energy_fj) FILTER (WHERE run_id = $run_b), 0) AS energy_b_fj,
+        coalesce(sum(latency_fs) FILTER (WHERE run_id = $run_a), 0) AS latency_a_fs,
+        coalesce(sum(latency_fs) FILTER (WHERE run_id = $run_b), 0) AS latency_b_fs,
         CAST(coalesce(sum(mac_count) FILTER (WHERE run_id = $run_a), 0) AS BIGINT) AS mac_count_a,
         CAST(coalesce(sum(mac_count) FILTER (WHERE run_id = $run_b), 0) AS BIGINT) AS mac_count_b,
         max({'used': units_used_count, 'total': units_total_count, 'name': unit_name})
             FILTER (WHERE run_id = $run_a AND $subgraph <> '') AS units_a,
         max({'used': units_used_count, 'total': units_total_count, 'name': unit_name})
             FILTER (WHERE run_id = $run_b AND $subgraph <> '') AS units_b
-    FROM cube.part(run_ids := [$run_a, $run_b], energy := 'whole')
+    FROM part
     WHERE $subgraph IN ('', name)
+),
+-- twice energy x delay of a run; of a subgraph, its energy at the mean time of both runs and its time at their mean energy
+product AS (
+    SELECT
+        CASE WHEN $subgraph = '' THEN 2 * t.energy_a_fj * t.latency_a_fs
+            ELSE t.energy_a_fj * w.latency_fs + t.latency_a_fs * w.energy_fj END AS edp_a_exact,
+        CASE WHEN $subgraph = '' THEN 2 * t.energy_b_fj * t.latency_b_fs
+            ELSE t.energy_b_fj * w.latency_fs + t.latency_b_fs * w.energy_fj END AS edp_b_exact
+    FROM total AS t
+    CROSS JOIN whole AS w
 ),
 pair AS (
     SELECT
@@ -101,11 +121,12 @@ SELECT
     seconds(t.latency_a_fs) AS latency_a_s,
     seconds(t.latency_b_fs) AS latency_b_s,
     fraction(t.latency_b_fs, t.latency_a_fs) AS latency_ratio,
-    joules(t.energy_a_fj) * seconds(t.latency_a_fs) AS edp_a_js,
-    joules(t.energy_b_fj) * seconds(t.latency_b_fs) AS edp_b_js,
-    2 * (t.energy_b_fj * t.latency_b_fs - t.energy_a_fj * t.latency_a_fs) AS edp_difference_exact,
-    CAST(t.energy_b_fj AS DOUBLE) * CAST(t.latency_b_fs AS DOUBLE)
-        / nullif(CAST(t.energy_a_fj AS DOUBLE) * CAST(t.latency_a_fs AS DOUBLE), 0e0) AS edp_ratio,
+    CAST(e.edp_a_exact AS DOUBLE) / 2e30 AS edp_a_js,
+    CAST(e.edp_b_exact AS DOUBLE) / 2e30 AS edp_b_js,
+    e.edp_a_exact,
+    e.edp_b_exact,
+    e.edp_b_exact - e.edp_a_exact AS edp_difference_exact,
+    fraction(e.edp_b_exact, e.edp_a_exact) AS edp_ratio,
     a.peak_memory_bytes AS memory_a_bytes,
     b.peak_memory_bytes AS memory_b_bytes,
     b.peak_memory_bytes - a.peak_memory_bytes AS memory_difference_bytes,
@@ -130,6 +151,7 @@ SELECT
     a.run_id AS run_a,
     b.run_id AS run_b
 FROM total AS t
+CROSS JOIN product AS e
 CROSS JOIN chance AS c
 JOIN run_configurations AS a ON a.run_id = $run_a
 JOIN run_configurations AS b ON b.run_id = $run_b

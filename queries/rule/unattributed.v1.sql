@@ -8,7 +8,7 @@ share_fraction = { type = "DOUBLE", meaning = "share of the energy: implied by t
 SELECT
     l.run_id,
     round(
-        sum(CASE WHEN a.category = 'unattributed' OR starts_with(a.action, 'unattributed_') THEN l.energy_fj ELSE 0 END)
+        sum(CASE WHEN a.common_category = 'unattributed' THEN l.energy_fj ELSE 0 END)
         / CAST(sum(l.energy_fj) AS DOUBLE), 4
     ) AS share_fraction
 FROM internal.run_action AS l

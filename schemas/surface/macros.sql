@@ -40,9 +40,11 @@ CREATE MACRO utilization_of(mac_count, time_fs, peak_ops_per_s) AS
 CREATE MACRO edp_share(energy_fj, latency_fs, run_energy_fj, run_latency_fs) AS
     (joules(energy_fj) * seconds(run_latency_fs) + joules(run_energy_fj) * seconds(latency_fs)) / 2e0;
 
--- True if energy of a common category is architectural overhead: neither arithmetic, off-chip memory, board, host nor
+-- True if energy of a common category is architectural overhead: neither arithmetic, off-chip memory, board, unattributed, host nor
 -- static.
-CREATE MACRO is_overhead(common_category) AS common_category NOT IN ('compute', 'off_chip_memory', 'board', 'host', 'static');
+CREATE MACRO is_overhead(common_category) AS common_category NOT IN (
+    'compute', 'off_chip_memory', 'board', 'unattributed', 'host', 'static'
+);
 
 -- Factor of a run's voltage on the energy of an action. Off-chip memory, links, board, host and static power do not depend
 -- on the voltage; unattributed losses of units do. The voltage is the chip's, so all energy of its host is excluded.
@@ -50,7 +52,7 @@ CREATE MACRO voltage_factor_of(category, common_category, action, voltage_factor
     CASE WHEN common_category = 'host' THEN 1e0
     WHEN category <> 'unattributed'
         AND NOT (action LIKE 'unattributed_%cycle' AND action <> 'unattributed_memory_cycle')
-        AND common_category IN ('off_chip_memory', 'communication', 'board', 'host', 'static') THEN 1e0
+        AND common_category IN ('off_chip_memory', 'communication', 'board', 'unattributed', 'host', 'static') THEN 1e0
     ELSE coalesce(voltage_factor, 1e0) END;
 
 -- Energy of a group of ledger lines: the total, its parts, and its architectural overhead; exact.

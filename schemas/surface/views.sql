@@ -965,7 +965,7 @@ SELECT
 FROM internal.run_action AS l
 JOIN internal.action AS a ON a.action_id = l.action_id
 GROUP BY l.run_id;
-COMMENT ON VIEW run_overheads IS 'Architectural overhead of each evaluated run: energy that is neither arithmetic, off-chip memory, board, host nor static';
+COMMENT ON VIEW run_overheads IS 'Architectural overhead of each evaluated run: energy that is neither arithmetic, off-chip memory, board, unattributed, host nor static';
 
 CREATE VIEW cost_assumptions AS
 SELECT assumption, value, unit, basis, source, note, assumption_index

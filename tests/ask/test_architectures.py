@@ -60,6 +60,7 @@ def test_a_summary_worked_out_by_hand(book: Book) -> None:
         "off_chip_memory": 0.0,
         "control": 0.1,
         "board": 0.0,
+        "unattributed": 0.0,
         "static": 0.2,
     }
     assert (first["energy_fj"], first["overhead_fj"], first["overhead_ratio"]) == (10**16, 4 * 10**15, 1.0)
@@ -80,6 +81,7 @@ def test_categories_and_actions_worked_out_by_hand(book: Book) -> None:
         ("off_chip_memory", 0.0),
         ("control", 1.0),
         ("board", 0.0),
+        ("unattributed", 0.0),
         ("static", 2.0),
     ]
     assert [row["common_category"] for row in categories if row["is_overhead"]] == [

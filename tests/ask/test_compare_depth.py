@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.domain.settings import ModelDivision
-from joulemap.show.ranking import NUMBERS_TITLE, OPERATORS_TITLE, SPREADS_TITLE, STRENGTHS_TITLE
+from joulemap.domain.settings import EnergyDivision, ModelDivision
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import ExitCode, SqlError, UnsupportedError, UsageError
@@ -43,6 +43,9 @@ def book() -> Book:
     )
     book.add_run([Part(time_s=1.0), Part(time_s=1.0), Part(time_s=1.0)], hardware="c", refusal="c has no memory")
     return book
+
+
+GOALS = ("energy", "latency", "throughput", "memory", "edp")
 
 
 def ask(book: Book, name: str, **parameters: object) -> list[dict[str, Any]]:
@@ -81,145 +84,76 @@ def test_each_metric_has_its_own_winners(metric: str, unit: str, values: list[fl
     assert {row["unit"] for row in rows} == {unit}
 
 
-def test_victories_by_kind_worked_out_by_hand(book: Book) -> None:
-    rows = ask(book, "compare.victory", run_ids=[1, 2, 3])
-    assert [(row["hardware"], row["kind"], row["won_count"], row["tied_count"], row["verdict"]) for row in rows] == [
-        ("a", "conv2d", 1, 0, "some"),
-        ("a", "add", 0, 1, "none"),
-        ("b", "conv2d", 1, 0, "some"),
-        ("b", "add", 0, 1, "none"),
-    ]
-    assert {(row["hardware_won_count"], row["hardware_tied_count"], row["all_part_count"]) for row in rows} == {
-        (1, 1, 3)
-    }
-
-
 def test_a_metric_or_level_that_does_not_exist_is_refused(book: Book) -> None:
     with pytest.raises(SqlError, match="expected energy, latency, edp or memory"):
         ask(book, "compare.part", run_ids=[1], metric="beauty")
     with pytest.raises(SqlError, match="expected subgraph or operator"):
-        ask(book, "compare.victory", run_ids=[1], level="tile")
-    with pytest.raises(SqlError, match="unknown metric beauty, expected one of energy"):
-        ask(book, "compare.ranking", run_ids=[1], sort="beauty")
+        ask(book, "compare.part", run_ids=[1], level="tile")
     assert ask(book, "compare.part", run_ids=[3]) == ask(book, "compare.part", run_ids=[99]) == []
 
 
 @pytest.mark.slow
 def test_too_many_workloads_are_asked_in_turns(book: Book) -> None:
     ids = [book.add_run([Part(time_s=1.0, compute_j=1.0)], model=f"net{number}", hardware="a") for number in range(33)]
-    for name in ("compare.part", "compare.victory", "compare.tree"):
+    for name in ("compare.part", "breakdown.action"):
         assert ask(book, name, run_ids=ids[:32])
         with pytest.raises(SqlError, match="more than 32 workloads"):
             ask(book, name, run_ids=ids)
 
 
-def test_a_ranking_worked_out_by_hand(book: Book) -> None:
-    rows = ask(book, "compare.ranking", run_ids=[1, 2, 3], sort="latency")
-    assert [(row["rank"], row["hardware"], row["best_ratio"]) for row in rows] == [
-        (1, "a", 1.0),
-        (2, "b", 1.25),
-        (None, "c", None),
-    ]
-    assert rows[0]["throughput_per_s"] == 0.25
-    assert rows[0]["inferences_per_j"] == 0.1
-    assert rows[0]["energy_per_inference_j"] == 10.0
-    # 10 J in 5 s draw less power than 10 J in 4 s; their energies are equal, and a comes first by name
-    assert [row["hardware"] for row in ask(book, "compare.ranking", run_ids=[1, 2], sort="power")] == ["b", "a"]
-    assert [row["hardware"] for row in ask(book, "compare.ranking", run_ids=[2, 1], sort="energy_per_inference")] == [
-        "a",
-        "b",
-    ]
-
-
-def test_strengths_are_held_against_the_median_and_the_peak() -> None:
-    book = Book()
-    for hardware, time_s, energy_j, mac_count in (("a", 1.0, 4.0, 40), ("b", 2.0, 10.0, 10), ("c", 4.0, 11.0, 1)):
-        part = Part(time_s=time_s, compute_j=energy_j, mac_count=mac_count, launch_s=0.75 * time_s)
-        book.add_run([part], model=hardware, hardware=hardware)
-    rows = {(row["hardware"], row["aspect"]): row for row in ask(book, "compare.strength", run_ids=[1, 2, 3])}
-    assert len(rows) == 3 * 7
-    told = {key: row["verdict"] for key, row in rows.items()}
-    # medians: 10 J, 2 s, 4 W; utilization 0.8, 0.1 and 0.005; 1 of 4 units, three quarters of the time in launches
-    assert (told["a", "energy_per_inference"], rows["a", "energy_per_inference"]["median_ratio"]) == ("strength", 2.5)
-    assert (told["b", "energy_per_inference"], told["c", "energy_per_inference"]) == ("even", "even")
-    assert (told["c", "latency"], rows["c", "latency"]["median_ratio"]) == ("weakness", 0.5)
-    assert [told[name, "utilization"] for name in "abc"] == ["strength", "weakness", "weakness"]
-    assert (rows["b", "utilization"]["grade"], rows["b", "utilization"]["median_ratio"]) == ("poor", None)
-    assert (told["a", "idle"], rows["a", "idle"]["value"]) == ("weakness", 0.75)
-    assert (told["a", "launch"], told["a", "memory"]) == ("weakness", "even")
-    assert len(ask(book, "compare.strength", run_ids=[2])) == 7
-
-
-def test_the_mix_of_a_model_adds_up(workspace: Workspace) -> None:
-    answer = workspace.rank_hardware("mobilenet_v2", has_details=True)
-    mix = {row.kind: row for row in answer.mix}
-    assert sum(row.operator_count for row in answer.mix) == answer.mix[0].all_operator_count
-    assert sum(row.mac_count for row in answer.mix) == answer.mix[0].all_mac_count
-    assert_close(sum(row.mac_fraction or 0.0 for row in answer.mix), 1.0)
-    assert (mix["depthwise_conv"].operator_count, mix["linear"].subgraph_count) == (17, 1)
-    assert_close(mix["depthwise_conv"].mac_fraction, 0.069, rel=0.01)
+@pytest.mark.parametrize(
+    ("metric", "order", "ratios"),
+    [
+        ("latency", ["a", "b", "c"], [1.0, 1.25, None]),
+        ("throughput", ["a", "b", "c"], [1.0, 0.8, None]),
+        # 10 J in 5 s draw less power than 10 J in 4 s; their energies are equal, and a comes first by name
+        ("power", ["b", "a", "c"], [1.0, 1.25, None]),
+        ("efficiency", ["a", "b", "c"], [1.0, 1.0, None]),
+    ],
+)
+def test_each_metric_orders_runs(metric: str, order: list[str], ratios: list[float | None], book: Book) -> None:
+    rows = ask(book, "compare.summary", run_ids=[1, 2, 3], metric=metric)
+    assert [row["hardware"] for row in rows] == order
+    assert [row["ratio"] for row in rows] == ratios
+    goals = [row["goal"] for row in ask(book, "compare.recommendation", run_ids=[1, 2, 3], metric=metric)]
+    assert goals == [*GOALS, *([metric] if metric not in GOALS else [])]
 
 
 @pytest.mark.slow
 def test_a_scenario_ranks_each_chip_at_the_mode_that_fits(joulemap: Run, workspace: Workspace) -> None:
     place = ("--precision", "int8", "--format", "json", "--db", workspace.path)
-    done = joulemap("compare", "resnet18", "--where", "scenario=robot", "--sort", "efficiency", *place)
+    done = joulemap("compare", "resnet18", "--where", "scenario=robot", "--metric", "efficiency", *place)
     document = json.loads(done.stdout)
-    modes = {row["hardware"].partition("@")[0]: row["power_mode"] for row in document["rows"]}
-    assert (modes["jetson_orin_nano_8gb"], modes["kpu_t256"], modes["coral_edge_tpu"]) == ("15W", "15W", "default")
+    modes = dict(row["hardware"].partition("@")[::2] for row in document["rows"])
+    assert (modes["jetson_orin_nano_8gb"], modes["kpu_t256"], modes["coral_edge_tpu"]) == ("", "15W", "")
     assert len(modes) == len(document["rows"])
-    assert all(row["tdp_w"] <= 15.0 == document["power_budget_w"] for row in document["rows"])
+    assert document["power_budget_w"] == 15.0
     assert document["left_out"]["rtx_4090"] == "at least 150 W"
-    assert all(row["microarchitecture"] for row in document["rows"])
-    drawn = joulemap("compare", "resnet18", "--where", "scenario=robot", "--sort", "efficiency", "--precision", "int8",
-                     "--show=details", "--show=notes", "--db", workspace.path)  # fmt: skip
-    for text in (
-        OPERATORS_TITLE,
-        NUMBERS_TITLE,
-        SPREADS_TITLE,
-        STRENGTHS_TITLE,
-        "microarchitecture",
-        "Subgraphs on 1.",
-        "within 15 W",
-    ):
-        assert text in drawn.stdout
-
-
-def test_the_spread_names_who_is_responsible(book: Book) -> None:
-    first, second = ask(book, "compare.spread", run_ids=[1, 2, 3])
-    # 100 operations in 1 s of 100 ops/s; over the run 100 in 4 s
-    assert (first["max_utilization_fraction"], first["max_kind"], first["max_name"]) == (1.0, "conv2d", "part0")
-    assert first["mean_utilization_fraction"] == 0.25
-    assert (first["idle_kind"], first["idle_time_fraction"]) == ("conv2d", 0.75)
-    assert [first[f"{bound}_bound_count"] for bound in ("compute", "memory", "launch")] == [1, 1, 1]
-    assert (second["idle_kind"], second["idle_time_fraction"]) == ("add", 0.6)
 
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("level", ["subgraph", "operator"])
 def test_parts_add_up_to_their_runs(level: ModelDivision, workspace: Workspace) -> None:
     answer = workspace.compare_parts(["mobilenet_v2"], by=level, metric="edp")
-    runs = {row.run_id: row for row in workspace.compare_runs(["mobilenet_v2"]).rows}
+    runs = {row.run_id: row for row in workspace.compare("mobilenet_v2").answered}
     for run_id, run in runs.items():
         rows = [row for row in answer.rows if row.run_id == run_id]
         assert_close(sum(row.energy_j for row in rows), run.energy_j)
         assert_close(sum(row.latency_s for row in rows), run.latency_s)
         assert_close(sum(row.edp_share_js for row in rows), run.edp_js)
-    counted = {row.hardware: row.hardware_won_count + row.hardware_tied_count for row in answer.victories}
-    assert sum(counted.values()) >= len({row.part_index for row in answer.rows})
 
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("model", MODELS)
 def test_the_tree_sums_to_the_run(model: str, workspace: Workspace) -> None:
-    answer = workspace.compare_runs([model])
-    for row in answer.rows:
-        branches = [branch for branch in answer.tree if branch.run_id == row.run_id]
-        assert sum(branch.energy_fj for branch in branches) == row.energy_fj
-        categories = {branch.category: branch.category_energy_fj for branch in branches}
-        assert sum(categories.values()) == row.energy_fj
-        assert row.compute_bound_count is not None
-        assert row.peak_memory_bytes == (row.activation_bytes or 0) + (row.weight_bytes or 0)
+    whole = {row.run_id: row.energy_j for row in workspace.compare(model).answered}
+    for by in get_args(EnergyDivision):
+        sums = Counter[int]()
+        for row in workspace.compare_breakdowns([model], level="run", by=by).rows.rows:
+            sums[row.run_id] += row.energy_fj
+        assert sums.keys() == whole.keys()
+        for run_id, energy_fj in sums.items():
+            assert_close(energy_fj / 1e15, whole[run_id])
 
 
 def test_what_cannot_be_compared_says_so(workspace: Workspace) -> None:
@@ -228,18 +162,17 @@ def test_what_cannot_be_compared_says_so(workspace: Workspace) -> None:
     with pytest.raises(UsageError, match="unknown level 'tile'"):
         workspace.compare_parts(["resnet18"], by="tile")  # type: ignore[call-overload]
     with pytest.raises(UsageError, match="name a model"):
-        workspace.compare_runs([])
+        workspace.compare_breakdowns([])
     with pytest.raises(UnsupportedError, match="coral_edge_tpu has no fp32"):
-        workspace.rank_hardware("resnet18", hardware=["coral"])
+        workspace.compare("resnet18", hardware=["coral"])
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("resnet18", "vit_b_16", "--sort", "energy"), "for one model at --level summary"),
-        (("resnet18", "--level", "detailed", "--sort", "power"), "for one model at --level summary"),
+        (("resnet18", "vit_b_16", "--metric", "power"), "for the summary of one model"),
+        (("resnet18", "--level", "operator", "--metric", "power"), "for the summary of one model"),
         (("resnet18", "--level", "operator", "--baseline", "tpu_v4"), "--baseline is for the summary"),
-        (("resnet18", "--sort", "beauty"), "'beauty' is not one of 'latency'"),
         (("resnet18", "--metric", "beauty"), "'beauty' is not one of 'energy'"),
     ],
 )

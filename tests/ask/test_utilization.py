@@ -394,7 +394,7 @@ def test_an_empty_database_answers_with_no_rows(joulemap: Run) -> None:
     for query in ("utilization.pairing", "run.list"):
         done = joulemap("query", "run", query, "--format", "json")
         assert (done.returncode, done.stdout) == (0, "[]\n")
-    for query in ("utilization.flag", "sweep.winner", "edp.comparison"):
+    for query in ("utilization.flag", "sweep.winner"):
         done = joulemap("query", "run", query, "-p", "run_ids=[]", "--format", "csv")
         assert (done.returncode, len(done.stdout.splitlines())) == (0, 1), query
     for query in ("edp.total", "edp.cut"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from compare import assert_close
@@ -29,14 +31,15 @@ def win(
 @pytest.mark.parametrize("metric", PART_METRICS)
 def test_wins_are_those_of_the_rows(level: ModelDivision, metric: PartMetricName, workspace: Workspace) -> None:
     answer = workspace.compare_parts("mlperf_tiny_ic", by=level, metric=metric, hardware=CHIPS, precision="int8")
-    rows = {row.hardware: row for row in answer.victories}
     wins = {answer.facts.runs[one.runs[0]].hardware: one for one in answer.facts.of(Win)}
-    assert all(row.hardware_won_count + row.hardware_tied_count == 0 or name in wins for name, row in rows.items())
+    first = [row for row in answer.rows if row.rank == 1]
+    assert {row.hardware for row in first if row.tied_count == 1} <= {*wins}
     for name, one in wins.items():
-        counts = (rows[name].hardware_won_count, rows[name].hardware_tied_count, rows[name].all_part_count)
-        assert (one.count, one.tied, one.total) == counts
-        kinds = {row.kind: (row.won_count, row.part_count) for row in answer.victories if row.hardware == name}
-        assert {kind: (won, total) for kind, won, total in one.kinds} == {k: v for k, v in kinds.items() if v[0]}
+        best = [row for row in answer.rows if row.hardware == name and row.rank <= row.tied_count]
+        assert one.count == sum(row.tied_count == 1 for row in best)
+        assert (one.tied, one.total) == (len(best) - one.count, len({row.part_index for row in answer.rows}))
+        kinds = Counter(row.kind for row in best if row.tied_count == 1)
+        assert {kind: won for kind, won, _ in one.kinds} == kinds
     for choice in answer.facts.of(Choice):
         own = sum(row.value for row in answer.rows if row.run_id == choice.runs[0])
         other = sum(row.value for row in answer.rows if row.run_id == choice.runs[1])

@@ -18,7 +18,7 @@ from tools import GENERATED
 from tools.schema import SCHEMA, describe_record, list_broken, make_schema
 
 COMMANDS = [
-    "compare resnet18 l4 t4 --level detailed",
+    "compare resnet18 l4 t4 --level run",
     "compare resnet18 l4 t4 --by category",
     "compare resnet18 mobilenet_v2 l4 t4",
     "analyze resnet18 l4",

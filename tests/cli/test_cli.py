@@ -124,7 +124,7 @@ BAD = [
     (("edp", "resnet19", "tpu_v4"), ExitCode.UNKNOWN_NAME, "did you mean resnet18"),
     (("edp", "re'sn;et", "tpu_v4"), ExitCode.UNKNOWN_NAME, """unknown model "re'sn;et\""""),
     (("edp", "resnet18", "h100_sxm4"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
-    (("edp", "resnet18", "tpu_v4", "--against", "h100_sxm4"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
+    (("edp", "resnet18", "h100_sxm4"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
     (("edp", "resnet18", "tpu_v4", "--level", "tile"), ExitCode.USAGE, "'tile' is not one of 'subgraph', 'operator'"),
     (("edp", "resnet18", "tpu_v4", "--limit", "0"), ExitCode.USAGE, "Invalid value for '--limit'"),
     (("edp", "resnet18", "tpu_v4", "--format", "nonsense"), ExitCode.USAGE, "'nonsense' is not one of 'table', 'csv'"),
@@ -332,15 +332,15 @@ def test_the_first_comparison_traces_stores_and_answers(joulemap: Run, tmp_path:
     "arguments",
     thin(
         [
-            ("compare", "resnet18", "--level", "detailed"),
+            ("compare", "resnet18", "--level", "run"),
             ("compare", "resnet18", "--level", "operator", "--metric", "memory"),
-            ("compare", "resnet18", "resnet18", "--sort", "power", "--show=details", "--verbose", "--quiet"),
+            ("compare", "resnet18", "resnet18", "--metric", "power", "--show=details", "--verbose", "--quiet"),
             ("analyze", "resnet18", "kpu_t256"),
             ("explain", "resnet18", "h100_sxm5", "tpu_v4"),
             ("explain", "resnet18", "h100_sxm5", "tpu_v4", "--metric", "latency", "--level", "action"),
             ("explain", "resnet18", "h100_sxm5", "tpu_v4", "--metric", "memory", "--level", "subgraph"),
             ("edp", "resnet18", "kpu_t256", "--level", "operator"),
-            ("edp", "resnet18", "kpu_t256", "--against", "tpu_v4,h100_sxm5"),
+            ("edp", "resnet18", "kpu_t256"),
             ("fusion", "resnet18", "tpu_v4", "--runtime", "eager"),
             ("fusion", "resnet18", "tpu_v4", "--level", "pattern"),
             ("utilization", "resnet18", "--no-advice"),
@@ -374,7 +374,7 @@ def test_every_answer_comes_in_every_format(arguments: tuple[str, ...], joulemap
     ("words", "queries"),
     [
         ("analyze resnet18 h100_sxm5", "total category action subgraph operator bottleneck"),
-        ("edp resnet18 h100_sxm5 --against tpu_v4", "total distribution operator cut pattern bound comparison"),
+        ("edp resnet18 h100_sxm5", "total distribution operator cut pattern bound"),
         ("fusion resnet18 h100_sxm5", "total pattern subgraph operator"),
     ],
 )

@@ -46,7 +46,7 @@ def typed(line: str, joulemap: Run) -> list[str]:
         ("joulemap sweep resnet18 --where d", {"deployment="}),
         ("joulemap architectures resnet18 --where power-", {"power-budget=", "power-mode="}),
         ("joulemap architectures resnet18 --precision int", {"int8", "int4"}),
-        ("joulemap query run compare.s", {"compare.spread", "compare.standing", "compare.strength", "compare.summary"}),
+        ("joulemap query run compare.s", {"compare.standing", "compare.summary"}),
         ("joulemap hardware sh", {"show"}),
         ("joulemap hardware show kpu", {"kpu", "kpu_t64", "kpu_t256", "kpu_t768"}),
         ("joulemap db info --format j", {"json"}),

@@ -13,7 +13,7 @@ from blank import open_blank
 from joulemap.catalog.measurement import FIGURES
 from joulemap.domain.dimension import Dimension, list_dimensions
 from joulemap.domain.measurement import Measurement
-from joulemap.domain.metric import METRIC, METRIC_NAMES, METRICS, PART_METRICS, RANK_METRICS, VARIED_METRICS, Metric
+from joulemap.domain.metric import METRIC, METRIC_NAMES, METRICS, PART_METRICS, RUN_METRICS, VARIED_METRICS, Metric
 from joulemap.store.connection import Connection
 from joulemap.store.library import find_query
 from joulemap.system.resource import folder
@@ -76,7 +76,7 @@ def test_every_metric_is_a_column_wherever_runs_are_compared() -> None:
 def test_the_names_of_metrics_are_declared_once() -> None:
     assert tuple(METRIC) == METRIC_NAMES
     assert len({one.column for one in METRICS}) == len(METRICS)
-    assert {*PART_METRICS, *VARIED_METRICS, *RANK_METRICS} <= set(METRIC)
+    assert {*PART_METRICS, *VARIED_METRICS, *RUN_METRICS} <= set(METRIC)
 
 
 def test_every_dimension_is_a_column_of_its_table_and_of_runs() -> None:

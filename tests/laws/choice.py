@@ -106,7 +106,7 @@ def try_metrics(doors: Doors, rng: random.Random) -> None:
     court, metric = doors.court, rng.choice(("energy", "latency", "edp"))
     model, chips, settings = draw_question(rng, 3)
     words = ("compare", model, ",".join(chips), *settings, "--metric", metric)
-    for more in ((), ("--level", "detailed"), ("--level", "subgraph")):
+    for more in ((), ("--level", "operator"), ("--level", "subgraph")):
         answer = doors.ask(*words, *more)
         if answer is not None and (choices := list_choices(answer)):
             court.same("asked metric", choices[0]["metric"].partition("_")[0], metric, _of((*words, *more)))

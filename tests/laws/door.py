@@ -163,6 +163,51 @@ def try_answers(doors: Doors, rng: random.Random) -> None:
                 court.equal("probabilities", sum(one["probabilities"]), 1.0, _of(two))
 
 
+EXACT: Final = {
+    "energy": ("difference_fj", "energy_difference_fj"),
+    "latency": ("latency_difference_fs", "latency_difference_fs"),
+    "edp": ("edp_difference_exact", "edp_difference_exact"),
+}
+"""Metric -> exact difference of two runs or of a part of them, and that of a subgraph in the list of all."""
+
+UNATTRIBUTED: Final = "unattributed"
+
+
+def try_divisions(doors: Doors, rng: random.Random) -> None:
+    """Divide the difference of two runs and one run: a part is the same wherever it stands, and parts sum to it."""
+    court, model = doors.court, rng.choice(doors.words)
+    chips, precision = _draw_alike(rng, 2)
+    metric = rng.choice(sorted(EXACT))
+    words = ("explain", model, *chips, "--precision", precision, "--metric", metric)
+    whole = doors.ask(*words)
+    if whole is None or not whole["subgraphs"]:
+        return
+    own = rng.choice(whole["subgraphs"])
+    alone = (*words, "--subgraph", own["name"])
+    part = doors.ask(*alone)
+    name, listed = EXACT[metric]
+    court.same("one division", part and part["total"][name], own[listed], _of(words, alone))
+    for asked, answer in ((words, whole), (alone, part)):
+        if answer is not None:
+            total = answer["total"][name]
+            sums = sum(row["difference_exact"] for row in answer["categories"])
+            court.same("one division", sums, total, _of(asked))
+    single = (model, chips[0], "--precision", precision)
+    run, edp = (doors.ask(command, *single) for command in ("analyze", "edp"))
+    if run is None or edp is None:
+        return
+    spent = sum(row["energy_fj"] for row in run["actions"] if row["common_category"] == UNATTRIBUTED)
+    share = sum(one["share"] for one in run["facts"] if one["fact"] == "share" and one.get("name") == UNATTRIBUTED)
+    if spent:
+        court.equal("one residual", spent / run["total"]["energy_fj"], share, _of(("analyze", *single)))
+    named = {row["common_category"] for row in run["actions"] if row["action"].startswith(f"{UNATTRIBUTED}_")}
+    court.same("one residual", named <= {UNATTRIBUTED}, True, _of(("analyze", *single)))
+    lists = [
+        {row["operator_index"]: (row["energy_fj"], row["latency_fs"]) for row in one["operators"]} for one in (run, edp)
+    ]
+    court.same("one list of parts", lists[0], lists[1], _of(("analyze", *single), ("edp", *single)))
+
+
 def _compare_doors(
     doors: Doors,
     words: tuple[str, ...],

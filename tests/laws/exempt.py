@@ -99,7 +99,7 @@ EXEMPT: Final = (
         chip="hailo*",
         model="*softmax*",
         most=5.0,
-        why="a byte to or from a Hailo-10H takes 1.05 ns, measured with images, and one of a Hailo-8L that of its lanes",
+        why="a byte to or from a Hailo-10H takes 1.05 ns, measured with images; one of a Hailo-8L that of its lanes",
         source="host_transfer of catalog/data/family/hailo.toml: Hailo Model Zoo",
     ),
     Exempt(

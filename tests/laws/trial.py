@@ -63,6 +63,7 @@ TRIALS: Final = (
     _trial("answers", door.try_answers, 0.12, "predict and compare", "analyze and compare", "SQL and compare", "ledger",
            "order of chips", "spelled default", "present value", "third chip", "winner", "probabilities", "first line",
            "next runs", "boundary", "host"),
+    _trial("divisions", door.try_divisions, 0.03, "one division", "one residual", "one list of parts"),
     _trial("decisions", choice.try_decisions, 0.04, "on sale", "ties are told", "named chips", "unknown support",
            "one pair", "worse chip", "default chips"),
     _trial("metrics", choice.try_metrics, 0.03, "asked metric", "reasons", "reasons add up", "one mark"),

@@ -180,7 +180,7 @@ def test_the_residual_of_a_gpu_falls_with_its_voltage_and_is_in_the_chip() -> No
     row = hardware.reference.actions[position]
     assert (row.category, row.common_category, row.follows_voltage, row.is_on_board) == (
         UNATTRIBUTED,
-        BOARD,
+        UNATTRIBUTED,
         True,
         False,
     )

@@ -56,9 +56,7 @@ def test_one_configuration_is_named_by_its_hardware_alone(workspace: Workspace) 
 def test_other_levels_take_one_configuration(workspace: Workspace) -> None:
     several = Settings(batch=(1, 4))
     for ask in (
-        lambda: workspace.compare_runs(("resnet18",), several),
         lambda: workspace.compare_parts(("resnet18",), several),
-        lambda: workspace.rank_hardware("resnet18", several),
         lambda: workspace.compare_models(("resnet18", "alexnet"), several),
     ):
         with pytest.raises(UsageError, match="takes one batch, found 1, 4; the summary of `joulemap compare` takes"):

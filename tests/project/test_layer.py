@@ -416,7 +416,7 @@ CHARTING = ("utilization", "resnet18", "--no-advice")
 
 DRAWING = [
     ("analyze", "resnet18", "tpu_v4"),
-    ("edp", "resnet18", "tpu_v4", "--against", "h100_sxm5"),
+    ("edp", "resnet18", "tpu_v4"),
     ("architectures", "--precision", "fp32", "--where", "architecture=cpu,gpu,tpu"),
 ]
 """Commands about stored runs that compute probabilities and draw pictures in a table."""

@@ -52,7 +52,6 @@ FILLING: Final = {"fill_cells": (0, 1), "lay_facts": (1, 2)}
 """Function that fills lines of templates -> positions of the lines and of the row."""
 
 COMPUTED: Final = {
-    ("joulemap.show.ranking", "lay_ranking"),
     ("joulemap.show.shape", "_draw"),
 }
 """Functions whose columns are those of the asked parameters and objectives, in an order that depends on the metric, or

@@ -189,8 +189,8 @@ DRAWN = re.compile("[│├●┤─█░▏▎▍▌▋▊▉▁▂▃▄▅�
     thin(
         [
             ("compare", "resnet18"),
-            ("compare", "resnet18", "--level", "detailed"),
-            ("compare", "resnet18", "--sort", "efficiency", "--show=details"),
+            ("compare", "resnet18", "--level", "run"),
+            ("compare", "resnet18", "--metric", "efficiency", "--show=details"),
             ("analyze", "resnet18", "h100_sxm5", "--level", "operator"),
             ("explain", "resnet18", "h100_sxm5", "tpu_v4", "--level", "category"),
             ("edp", "resnet18", "tpu_v4"),

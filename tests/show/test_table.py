@@ -32,8 +32,8 @@ WIDTH = 80
 COMMANDS = [
     "compare resnet18 l4 t4 orin_nano --precision fp16,int8 --batch 1,8",
     "compare resnet18 orin_nano@7W orin_nano@15W --runtime fused,eager",
-    "compare resnet18 l4 t4 --sort latency --limit 1",
-    "compare resnet18 l4 t4 --sort efficiency",
+    "compare resnet18 l4 t4 --metric latency --limit 1",
+    "compare resnet18 l4 t4 --metric efficiency",
     "compare resnet18 l4 t4 --level subgraph --limit 3",
     "recommend mobilenet_v2 l4 t4 orin_nano --max-latency 20ms --precision fp16,int8 --limit 2",
     "pareto resnet18 l4 t4 orin_nano --precision fp16,int8 --limit 3",

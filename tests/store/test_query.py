@@ -401,7 +401,6 @@ def test_a_new_metric_is_one_row(own_database: Path) -> None:
     [
         ("pareto.front", "x"),
         ("recommend.configuration", "objective"),
-        ("compare.ranking", "sort"),
         ("compare.matrix", "metric"),
     ],
 )

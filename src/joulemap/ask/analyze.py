@@ -11,7 +11,7 @@ from joulemap.ask.part import check_subgraph, divide, enter, gather, name_models
 from joulemap.ask.scope import Scope, opening_compared
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.operator.name import has_exchange
-from joulemap.domain.settings import EnergyDivision, ModelDivision, RunDivision, Settings, check_name
+from joulemap.domain.settings import EnergyDivision, PartLevel, RunDivision, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.analyze import (
     ActionShare,
@@ -96,9 +96,9 @@ class AnalyzeAnswer(RunAnswer):
 
 @frozen(kw_only=True)
 class PartAnswer(RunAnswer):
-    """Energy of each subgraph or operator of one or several runs; the rows of a run sum to its energy exactly."""
+    """Energy of one or several runs, or of each subgraph or operator; the rows of a run sum to its energy exactly."""
 
-    level: ModelDivision
+    level: PartLevel
     by: EnergyDivision
     subgraph: str
     """Requested subgraph; empty for all subgraphs."""
@@ -155,7 +155,7 @@ def find_facts(
         share("bandwidth", total.bandwidth_utilization_fraction),
         share("units", used / max(1, units), name=total.unit_name, count=used, total=units),
         *([share("energy", overhead, level=OVERHEAD)] if overhead >= LEAST else []),
-        share("energy", largest.share_fraction, **parts),
+        share("energy", largest.energy_fraction, **parts),
         share("time", largest.latency_fraction, **parts),
     ]
     return gather(scope, "energy", facts)
@@ -189,7 +189,7 @@ def break_down(
     hardware: str | Hardware,
     settings: Settings = SETTINGS,
     *,
-    level: ModelDivision = "subgraph",
+    level: PartLevel = "subgraph",
     by: EnergyDivision = "category",
     subgraph: str = "",
 ) -> PartAnswer:
@@ -207,11 +207,11 @@ def compare_breakdowns(
     models: Sequence[str],
     settings: Settings = SETTINGS,
     *,
-    level: ModelDivision = "subgraph",
+    level: PartLevel = "subgraph",
     by: EnergyDivision = "category",
     subgraph: str = "",
 ) -> PartAnswer:
-    """Break down the energy of each subgraph or operator on each chip.
+    """Break down the energy of each run, or of each subgraph or operator on each chip.
 
     Categories are those common to all architectures. `subgraph` restricts the answer to one subgraph or its operators.
     Raises like `compare`; UnknownNameError for a subgraph that no model has.
@@ -221,9 +221,9 @@ def compare_breakdowns(
         return _divide(scope, level, by, subgraph, is_common=True)
 
 
-def _divide(scope: Scope, level: ModelDivision, by: EnergyDivision, subgraph: str, *, is_common: bool) -> PartAnswer:
+def _divide(scope: Scope, level: PartLevel, by: EnergyDivision, subgraph: str, *, is_common: bool) -> PartAnswer:
     """Return the parts of each run; UnsupportedError if none of them runs in a kernel, so that none takes energy."""
-    check_name("level", level, get_args(ModelDivision))
+    check_name("level", level, get_args(PartLevel))
     check_name("division", by, get_args(EnergyDivision))
     given = {"run_ids": list(scope.run_ids), "level": level, "subgraph": subgraph}
     is_by_action = by == "action"

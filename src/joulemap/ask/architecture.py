@@ -32,7 +32,8 @@ from joulemap.plan.stored_runs import StoredRun, opening_plans
 from joulemap.system.record import frozen
 
 PARTS: Final = (
-    "compute", "register", "on_chip_memory", "interconnect", "off_chip_memory", "control", "board", "static",
+    "compute", "register", "on_chip_memory", "interconnect", "off_chip_memory", "control", "board",
+    "unattributed", "static",
 )  # fmt: skip
 """Parts of the energy, ordered from arithmetic outwards."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, Final, Protocol, TypeVar, cast
 
 import attrs
@@ -263,7 +264,7 @@ class RankedAnswer(CandidateAnswer):
     per: str
     """Unit of work of the model, such as an inference."""
 
-    @property
+    @cached_property
     def pair(self) -> list[Any]:
         """Configuration to take, and the one that it is compared with, if there is one; empty without a ranking."""
         decision = find_decision(self.facts)
@@ -292,7 +293,7 @@ class RankedAnswer(CandidateAnswer):
         ratio = self.compare(first, self.ranked[0]) if first is not None and self.ranked else None
         return first if ratio is not None and ratio >= TIE_RATIO else None
 
-    @property
+    @cached_property
     def ranked(self) -> list[Any]:
         """Best configuration of each chip, best first."""
         return list_first(row for row in self.rows if row.rank is not None)

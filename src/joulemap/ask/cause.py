@@ -31,7 +31,7 @@ WORK: Final = {"launch": "kernel", "memory": "B", "compute": "MAC"}
 STATIC: Final = "static"
 """Category of static power, which is told as a power and a time."""
 
-RESIDUAL: Final = "board"
+RESIDUAL: Final = "unattributed"
 """Category of energy that was fitted to what no counter explains."""
 
 UNEXPLAINED: Final = "unexplained"

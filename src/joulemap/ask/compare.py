@@ -13,7 +13,7 @@ from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import VARYING, Scope, opening_scope, vary
 from joulemap.ask.standing import choose_best, list_choosable
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.metric import METRIC, MetricName, PartMetricName
+from joulemap.domain.metric import METRIC, MetricName, RunMetricName
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.generated.compare import Comparison, Recommendation
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 VALUES: Final[tuple[MetricName, ...]] = (
     "energy", "energy_per_inference", "latency", "power", "throughput", "edp", "memory", "utilization",
+    "efficiency",
 )  # fmt: skip
 """Metrics of an entry."""
 
@@ -45,7 +46,7 @@ class CompareAnswer(RunAnswer):
     """Figures of each run, lowest energy per inference first; unsupported configurations are last."""
     facts: Facts
     """Decision, causes, rows and caveats, from which all sentences are made."""
-    metric: PartMetricName
+    metric: RunMetricName
     """Metric that decides."""
 
     @property
@@ -69,7 +70,7 @@ def find_facts(
     rows: Sequence[Comparison],
     available: Iterable[Recommendation],
     everything: Iterable[Recommendation],
-    metric: PartMetricName,
+    metric: RunMetricName,
 ) -> Facts:
     """Return the facts of a comparison: choices by `metric`, energy and latency among available hardware, then those of
     unavailable hardware that would win, causes of the gap between the pair of the decision, rows and caveats.
@@ -82,7 +83,7 @@ def find_facts(
         dict.fromkeys(
             (
                 f"{metric}{per}" if metric in ("energy", "edp") else metric,
-                f"energy{per}",
+                *([f"energy{per}"] if metric != "efficiency" else ()),  # the same runs in the same order
                 "throughput" if per else "latency",  # latencies of unlike batches are of unlike work
             )
         )
@@ -136,7 +137,7 @@ def _choose(
 
 
 def compare(
-    source: Source, model: str, settings: Settings = SETTINGS, *, metric: PartMetricName = "energy", baseline: str = ""
+    source: Source, model: str, settings: Settings = SETTINGS, *, metric: RunMetricName = "energy", baseline: str = ""
 ) -> CompareAnswer:
     """Compare a model on several chips: named chips, those of an architecture or deployment, or the default four.
 
@@ -157,7 +158,8 @@ def compare(
         is_choice = len(scope.evaluated_ids) > 1  # a single run has no competitor
         among = list(list_choosable(scope, scope.evaluated_ids))
         others = among if len(among) < len(scope.evaluated_ids) else []
-        recommended = (fetch if is_choice else fetch_none)(connection, Recommendation, run_ids=ids, among_ids=others)
+        asked = {"run_ids": ids, "among_ids": others, "metric": metric}
+        recommended = (fetch if is_choice else fetch_none)(connection, Recommendation, **asked)
         recommendations = recommended.with_rows(row for row in recommended if not row.is_among)
         available = recommended.with_rows(row for row in recommended if row.is_among or not others)
         facts = find_facts(scope, compared.rows, available, recommendations, metric)

@@ -16,7 +16,7 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import PART_METRICS, PartMetricName
 from joulemap.domain.settings import ModelDivision, Settings, check_name
 from joulemap.domain.table import Table
-from joulemap.generated.compare import Contender, ModelFigure, Standing, Victory
+from joulemap.generated.compare import Contender, ModelFigure, Standing
 from joulemap.plan.source import Source
 from joulemap.system.record import frozen
 
@@ -46,8 +46,6 @@ class ContestAnswer(RunAnswer):
     metric: PartMetricName
     rows: Table[Contender]
     """Value of each subgraph or operator on each chip, lowest value first."""
-    victories: Table[Victory]
-    """Kinds of subgraph or operator that each chip is best at; chips with most wins first."""
     facts: Facts
     """Wins of each chip, the best chip in all, and caveats, from which all sentences are made."""
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.ask.answer import RunAnswer, fetch_tables
-from joulemap.ask.fact import Change, Entry, Fact, Facts, Quantity, Share
-from joulemap.ask.part import choose_least, enter, gather, opening_parts
+from joulemap.ask.fact import Change, Fact, Facts, Quantity, Share
+from joulemap.ask.part import enter, gather, opening_parts
 from joulemap.ask.scope import Scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
-from joulemap.generated.edp import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
+from joulemap.generated.edp import EdpBound, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
 from joulemap.physics.record.runtime import RUNTIME
 from joulemap.plan.source import Source
 from joulemap.system.record import frozen
@@ -44,8 +43,6 @@ class EdpAnswer(RunAnswer):
     """EDP share of each fusion pattern, largest first."""
     bounds: Table[EdpBound]
     """Upper bounds of the EDP saved by removing one cost, largest saving first."""
-    comparison: Table[EdpComparison]
-    """Each subgraph on this and on other hardware, with the run's own row first; empty without other hardware."""
     facts: Facts
     """Product, largest parts, possible savings and caveats, from which all sentences are made."""
 
@@ -67,40 +64,26 @@ def find_facts(
     subgraphs: Sequence[EdpShare],
     patterns: Sequence[EdpPattern],
     bounds: Sequence[EdpBound],
-    comparison: Sequence[EdpComparison],
     **_: Any,
 ) -> Facts:
-    """Return the facts of one run: its product, that of other hardware, the subgraphs that make half of it, the chips
-    with the least product of most subgraphs, and changes that would reduce it.
-    """
+    """Return the facts of one run: its product, the subgraphs that make half of it, and changes that reduce it."""
     total = totals[0]
-    runs, wins = (total.run_id,), Counter(row.run_id for row in comparison if row.is_best)
-    sums: dict[int, float] = {}
-    for row in comparison:
-        if row.run_id != total.run_id:
-            sums[row.run_id] = sums.get(row.run_id, 0.0) + row.edp_share_js
+    runs = (total.run_id,)
     half = next(row for row in cuts if row.level == "subgraph" and row.cut_fraction >= 0.5)
     whole: dict[str, Any] = {"runs": runs, "metric": "edp", "total": total.subgraph_count}
     facts: list[Fact] = [
-        *(choose_least(scope, "edp") if comparison else []),
         enter(scope, total, "edp"),
-        *(Entry(runs=(one,), values={"edp": Quantity(edp, "Js")}) for one, edp in sums.items()),
         Share(runs=runs, metric="edp", level="subgraph", share=half.reached_fraction, count=half.top_count,
               total=half.total_count),
-        *(
-            Share(
-                runs=(one,),
-                metric="wins",
-                level="subgraph",
-                count=count,
-                total=total.subgraph_count,
-                share=count / total.subgraph_count,
-            )
-            for one, count in sorted(wins.items(), key=lambda item: (-item[1], item[0]))
-        ),
         *list_changes(total, subgraphs, bounds),
         *(
-            Share(**whole, level="pattern", name=row.fusion_pattern, share=row.share_fraction, count=row.subgraph_count)
+            Share(
+                **whole,
+                level="pattern",
+                name=row.fusion_pattern,
+                share=row.edp_share_fraction,
+                count=row.subgraph_count,
+            )
             for row in patterns[:1]
             if len(patterns) > 1
         ),
@@ -127,20 +110,11 @@ def list_changes(total: EdpTotal, subgraphs: Sequence[EdpShare], bounds: Sequenc
         yield change(edp, edp * (1.0 - subgraphs[0].halving_fraction), "halving", name=subgraphs[0].name)
 
 
-def edp(
-    source: Source,
-    model: str,
-    hardware: str | Hardware,
-    settings: Settings = SETTINGS,
-    *,
-    against: Iterable[str | Hardware] = (),
-) -> EdpAnswer:
+def edp(source: Source, model: str, hardware: str | Hardware, settings: Settings = SETTINGS) -> EdpAnswer:
     """Break down a run's energy-delay product by subgraph, operator, fusion pattern and part of the energy.
 
-    `against` adds the same subgraphs on other hardware; hardware that cannot run the configuration is omitted, with its
-    reason. Raises like `analyze`.
+    Raises like `analyze`.
     """
-    with opening_parts(source, "edp", model, hardware, settings, against=against) as scope:
-        beside = list(scope.evaluated_ids) if len(scope.run_ids) > 1 else []
-        tables: dict[str, Any] = fetch_tables(scope.connection, EdpAnswer, run_id=scope.run_ids[0], run_ids=beside)
+    with opening_parts(source, "edp", model, hardware, settings) as scope:
+        tables: dict[str, Any] = fetch_tables(scope.connection, EdpAnswer, run_id=scope.run_ids[0])
         return EdpAnswer(scope=scope, **tables, facts=find_facts(scope, **tables))

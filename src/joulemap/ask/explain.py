@@ -290,9 +290,9 @@ def explain(
 ) -> ExplainAnswer:
     """Explain why B differs from A in a metric, as terms that sum to the difference exactly.
 
-    `subgraph` restricts the terms to one subgraph; its EDP is its own energy times its own time. Memory is the peak of
-    the whole runs. Raises like `compare`; UnsupportedError if either chip cannot run the configuration; UsageError for
-    a folder of several chips.
+    `subgraph` restricts the terms to one subgraph; its EDP is its energy at the mean time of both runs plus its time at
+    their mean energy, so that subgraphs sum to the difference. Memory is the peak of the whole runs. Raises like
+    `compare`; UnsupportedError if either chip cannot run the configuration; UsageError for a folder of several chips.
     """
     check_name("metric", metric, PART_METRICS)
     if subgraph and metric == "memory":

@@ -12,10 +12,8 @@ import attrs
 from joulemap.ask.fact import Choice, Entry, Fact, Facts, Quantity, Share, ShareLevel, ShareMetric, Subject
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import Scope, opening_scope
-from joulemap.ask.standing import choose_each, rank
-from joulemap.domain.metric import METRIC, MetricName, PartMetricName
+from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import Settings
-from joulemap.domain.table import group
 from joulemap.generated.analyze import RunTotal
 from joulemap.generated.model import ModulePart
 from joulemap.physics.record.hardware import Hardware
@@ -83,29 +81,6 @@ def divide(run_id: int, level: ShareLevel, parts: Iterable[tuple[str, int]]) -> 
     return share_out((run_id,), "energy", level, {name: one / whole for name, one in sums.items()})
 
 
-def find_whole(scope: Scope, rows: Iterable[Any], tree: Iterable[Any], metric: PartMetricName) -> Facts:
-    """Return the facts of whole runs: the best one by a metric if one model has several, the values of each, and its
-    common categories of energy.
-    """
-    answered = [row for row in rows if row.status == "ok"]
-    branches = group(tree, lambda row: row.run_id)
-    is_choice = len(answered) > 1 and len({row.model for row in answered}) == 1
-    choices = choose_least(scope, metric) if is_choice else []
-    order = {run_id: position for one in reversed(choices) for position, run_id in enumerate(one.runs)}
-    entries: list[Fact] = [*choices]
-    ordered = sorted(answered, key=lambda row: (order.get(row.run_id, len(order)), row.energy_fj or 0))
-    entries += [enter(scope, row) for row in ordered]
-    for row in ordered:
-        parts = ((one.common_category, one.energy_fj) for one in branches.get(row.run_id, ()))
-        entries += divide(row.run_id, "category", parts)
-    return gather(scope, metric, entries, name_models(scope, answered))
-
-
-def choose_least(scope: Scope, metric: MetricName) -> list[Choice]:
-    """Return the best run of one model by a metric, then an unavailable run that is better, if there is one."""
-    return choose_each(scope, rank(scope, metric))
-
-
 @contextlib.contextmanager
 def opening_parts(
     source: Source,
@@ -114,11 +89,10 @@ def opening_parts(
     hardware: str | Hardware,
     settings: Settings,
     *,
-    against: Iterable[str | Hardware] = (),
     runtimes: Sequence[RuntimeName] = (),
     subgraph: str = "",
 ) -> Iterator[Scope]:
-    """Yield the scope of the run on `hardware` and of the runs on `against`, in this order, with an open connection.
+    """Yield the scope of the run on `hardware`, with an open connection.
 
     `runtimes` replace the runtime of the settings; the run in each must succeed. Raises UsageError for a folder of
     several chips, UnsupportedError if the run on `hardware` was refused, UnknownNameError for a subgraph that no run
@@ -126,7 +100,7 @@ def opening_parts(
     """
     settings.check_single(question)
     select_one(hardware, settings)
-    selection = select_hardware(attrs.evolve(settings, hardware=(hardware, *against)))
+    selection = select_hardware(attrs.evolve(settings, hardware=(hardware,)))
     asked = attrs.evolve(settings, runtime=runtimes or settings.runtime)
     with opening_scope(source, plan_selected((model,), asked, selection)) as scope:
         needed = scope.run_ids[: len(runtimes) or 1]

@@ -41,7 +41,7 @@ class Asked:
 
 QUESTIONS: Final[Mapping[FigureName, Asked]] = {
     "comparison": Asked("joulemap.ask.compare", "compare"),
-    "breakdown": Asked("joulemap.ask.whole", "compare_runs"),
+    "breakdown": Asked("joulemap.ask.analyze", "compare_breakdowns", keywords={"level": "run", "by": "action"}),
     "tree": Asked("joulemap.ask.analyze", "analyze", 1),
     "pareto": Asked("joulemap.ask.pareto", "pareto"),
     "roofline": Asked("joulemap.ask.analyze", "analyze", 1),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
+from joulemap.ask.analyze import PartAnswer, compare_breakdowns
 from joulemap.ask.answer import Answer
 from joulemap.ask.compare import CompareAnswer, compare
 from joulemap.ask.contest import ContestAnswer, ModelsAnswer, compare_models, compare_parts
@@ -19,7 +20,6 @@ from joulemap.ask.flip import FlipAnswer, flip
 from joulemap.ask.pareto import ParetoAnswer, pareto
 from joulemap.ask.sweep import SweepAnswer, sweep
 from joulemap.ask.utilization import UtilizationAnswer, utilization
-from joulemap.ask.whole import BreakdownAnswer, compare_runs
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.printer import find_printer
@@ -87,7 +87,7 @@ class ModelFinding:
     """Answers on one model, all on the same hardware; None for a question that cannot be answered."""
 
     compare: CompareAnswer
-    runs: BreakdownAnswer
+    runs: PartAnswer
     tree: Table[EnergyLeaf]
     roofs: tuple[Table[SubgraphRoof], ...]
     """Rooflines of the subgraphs, one table per chip, lowest energy first."""
@@ -238,7 +238,7 @@ def find_out(
     steps.begin("chapters of wings")
     added = {one.name: one.ask(source, model, chosen, asked.get(one.name)) for one in list_parts()}
     steps.begin("breakdown")
-    runs = compare_runs(source, (model,), chosen)
+    runs = compare_breakdowns(source, (model,), chosen, level="run", by="action")
     with opening_runs(source, plan_runs((model,), chosen)) as held:
         connection, ids = held.connection, list(held.ids)
         own = {

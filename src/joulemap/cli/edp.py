@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from joulemap.cli.command import command, option, optional
-from joulemap.cli.complete import complete_hardware
+from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import OneHardwareOptions
 from joulemap.cli.option.phase import PassRunOptions
 from joulemap.cli.option.run import Limit, Model
@@ -17,7 +16,6 @@ def edp(
     *,
     hardware: OneHardwareOptions,
     level: ModelDivision = option("subgraph", "Parts to rank."),
-    against: str = optional("Other hardware to compare each subgraph with.", "NAME,...", complete=complete_hardware),
     limit: Limit = 6,
     run: PassRunOptions,
     output: OutputOptions,
@@ -30,11 +28,11 @@ def edp(
     \b
     joulemap edp resnet50 l4 --precision bf16
     joulemap edp vit_b_16 rtx_4090 --level operator --precision bf16 --batch 8
-    joulemap edp resnet50 h100_sxm5 --against tpu_v4,l4 --precision bf16 --format markdown
+    joulemap edp resnet50 h100_sxm5 --precision bf16 --format markdown
     joulemap edp attention_head tpu_v4 --model-arg tokens=1024 --format csv
     joulemap edp llama-3.1-8b h100_sxm5 --phase decode
     """
     run = run.of_checkpoint(model)
     settings = run.settings()
-    answer = output.workspace().edp(run.name(model), hardware.read(), settings, against=(against,) if against else ())
+    answer = output.workspace().edp(run.name(model), hardware.read(), settings)
     output.present(answer, run, by=level, limit=limit)

@@ -30,7 +30,7 @@ AnswerFigureName = Literal["fleet", "queue", "day", "placement", "timeline"]
 ShownName = FigureName | AnswerFigureName
 """Name of a figure of the core or of a wing."""
 
-DrawingName = ShownName | Literal["models", "ranking", "division", "execution", "events", "parts"]
+DrawingName = ShownName | Literal["models", "division", "execution", "events", "parts"]
 """Name of a figure, or of a text drawing without an image."""
 
 FIGURES: Final[tuple[FigureName, ...]] = get_args(FigureName)

@@ -36,8 +36,8 @@ PartMetricName = Literal["energy", "latency", "edp", "memory"]
 VariedMetricName = Literal["energy", "latency", "throughput", "edp", "power", "efficiency", "cost", "carbon"]
 """Metrics that can be computed again for other values of the constants of a chip."""
 
-RankMetricName = Literal["latency", "throughput", "power", "efficiency", "energy"]
-"""Metrics that rank hardware for a deployment."""
+RunMetricName = Literal["energy", "latency", "edp", "memory", "throughput", "power", "efficiency"]
+"""Metrics that compare whole runs."""
 
 
 @frozen(kw_only=True)
@@ -142,4 +142,4 @@ METRIC: Final[Mapping[str, Metric]] = {metric.name: metric for metric in METRICS
 METRIC_NAMES: Final[tuple[MetricName, ...]] = get_args(MetricName)
 PART_METRICS: Final[tuple[PartMetricName, ...]] = get_args(PartMetricName)
 VARIED_METRICS: Final[tuple[VariedMetricName, ...]] = get_args(VariedMetricName)
-RANK_METRICS: Final[tuple[RankMetricName, ...]] = get_args(RankMetricName)
+RUN_METRICS: Final[tuple[RunMetricName, ...]] = get_args(RunMetricName)

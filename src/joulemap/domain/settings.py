@@ -68,6 +68,9 @@ ExportFormat = Literal["pprof", "perfetto", "explorer"]
 ModelDivision = Literal["subgraph", "operator"]
 """Parts into which answers split a model."""
 
+PartLevel = Literal["run", "subgraph", "operator"]
+"""Parts whose energy answers divide: a whole run, or its subgraphs or operators."""
+
 RunDivision = Literal["category", "action", "subgraph", "operator", "event"]
 """Parts into which answers split a run's energy or events."""
 

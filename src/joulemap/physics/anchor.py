@@ -72,6 +72,7 @@ from joulemap.physics.record.reference import (
     MEMORY_ACTION,
     OTHER_ACTION,
     STATIC_ACTION,
+    UNATTRIBUTED,
     ActionKey,
     EnergyAction,
     cycle_action,
@@ -386,10 +387,10 @@ def _describe_cycle(energy_fj: float, most_fj: float, busy: Quantity, source: st
     component, action = CYCLE_ACTION
     return EnergyAction(
         category="board",
-        common_category="board",
+        common_category=UNATTRIBUTED,
         component=component,
         action=action,
-        part="compute",
+        part="control",
         per="cycle",
         energy_per_action_fj=energy_fj,
         low_fj=0.0,
@@ -516,10 +517,10 @@ def _price(hardware: Hardware, probe: Probe, key: ActionKey, power_w: float, sha
     most_w = max((probe.limit_j - probe.spent_j) / busy_s, power_w) if busy_s > 0.0 else power_w
     return EnergyAction(
         category="board",
-        common_category="board",
+        common_category=UNATTRIBUTED,
         component=component,
         action=action,
-        part="memory" if is_memory else "compute",
+        part="control",
         per="cycle",
         energy_per_action_fj=power_w * per_count,
         low_fj=0.0,

@@ -229,7 +229,12 @@ def _list_totals(timed: Timed, points: int) -> list[Totals]:
     for row, joules in spent.items():
         action = reference.actions[row]
         name = STATIC if action.key == STATIC_ACTION else ".".join(action.key)
-        is_delivered = action.category == UNATTRIBUTED or action.common_category not in ("board", "host", "static")
+        is_delivered = action.category == UNATTRIBUTED or action.common_category not in (
+            "board",
+            UNATTRIBUTED,
+            "host",
+            "static",
+        )
         is_board = row not in reference.around and action.key != HOST_ACTION
         joules = joules * with_loss if is_delivered else joules
         action_j[name] = (joules * with_around if is_board else joules).tolist()

@@ -12,14 +12,14 @@ import attrs
 from joulemap.ask.analyze import PLURALS, AnalyzeAnswer, PartAnswer, name_part
 from joulemap.ask.cause import RESIDUAL
 from joulemap.ask.fact import Entry, Facts
-from joulemap.domain.settings import ModelDivision, RunDivision
+from joulemap.domain.settings import PartLevel, RunDivision
 from joulemap.domain.table import Table, group
 from joulemap.generated.analyze import CategoryShare, OperatorShare, SubgraphRoof, SubgraphShare
 from joulemap.generated.breakdown import PartAction, PartCategory
 from joulemap.generated.report import EnergyLeaf
 from joulemap.show.choice import describe_beyond, finish
 from joulemap.show.layout import fill_cells, lay_lines
-from joulemap.show.page import Drawings, Figures, lay_rows, sketch, tell_left_out
+from joulemap.show.page import Drawings, Figures, draw_figure, lay_rows, sketch, tell_left_out
 from joulemap.show.part import describe_parts, describe_ranges
 from joulemap.show.present.category import OVERHEAD, name_category
 from joulemap.show.present.cell import (
@@ -63,17 +63,17 @@ COLUMNS: Final[Mapping[RunDivision, str]] = {
     "category": "*category | common_categories | parts | actions kind_count | *energy_j | *share_fraction | "
     "largest_action | largest_action_fraction",
     "subgraph": f"# subgraph_index | *subgraph name | fusion_pattern | *energy_j | {BY_PART} | "
-    "*share_fraction | *latency_s | *latency_fraction | *bottleneck | units | "
+    "*energy_fraction | *latency_s | *latency_fraction | *bottleneck | units | "
     "tile_count | wave_count | wave fill wave_fill_fraction | padding padding_fraction | "
     "*compute_utilization_fraction | bandwidth_utilization_fraction | pass_bytes",
     "operator": f"operator_index | *name | kind | subgraph_index | *energy_j | {BY_PART} | "
-    "*share_fraction | *latency_s | *latency_fraction | "
+    "*energy_fraction | *latency_s | *latency_fraction | "
     "*edp_share_fraction | is_fused | separate_energy_j | "
     "separate_latency_s | saved_energy_j | saved_latency_s | "
     "bias_element_count | dram_bytes | pass_bytes",
 }
 RUN_ROW: Final = {"category": "run", "name": "run"} | dict.fromkeys(
-    ("share_fraction", "latency_fraction", "edp_share_fraction"), 1.0
+    ("energy_fraction", "latency_fraction", "edp_share_fraction"), 1.0
 )
 """Column -> value in the row that stands for the whole run, above the rows of its parts."""
 
@@ -95,8 +95,9 @@ NAMED_ACTIONS: Final = 3
 """Maximum actions named in a caption."""
 
 WHOLE: Final = "all"
+OF_RUNS: Final = "the runs"
 LARGEST_PART: Final = Template("{largest}, {share:%}")
-KINDS: Final[Mapping[ModelDivision, str]] = {"subgraph": "pattern", "operator": "kind"}
+KINDS: Final[Mapping[PartLevel, str]] = {"subgraph": "pattern", "operator": "kind"}
 ON_HARDWARE: Final = Template("on {hardware:list}")
 OF_SUBGRAPH: Final = Template("subgraph {subgraph}")
 INSIDE_TABLE: Final = Template("Energy of {subgraph} by {by}[, {model}]")
@@ -379,14 +380,16 @@ def list_models(answer: PartAnswer) -> Iterator[tuple[Mapping[str, Any], list[Ro
     """Yield the title of the section of each model, and the rows of each of its runs."""
     for model in dict.fromkeys(row.model for row in answer.rows):
         named = model if len(answer.scope.models) > 1 else ""
-        given = {"by": answer.by, "level": answer.level, "subgraph": answer.subgraph}
-        head = (INSIDE_TABLE if answer.subgraph else PARTS_TABLE)(None, **given, model=named)
+        given = {"by": answer.by, "level": answer.level, "subgraph": answer.subgraph or OF_RUNS}
+        is_inside = answer.subgraph or answer.level == "run"
+        head = (INSIDE_TABLE if is_inside else PARTS_TABLE)(None, **given, model=named)
         yield {"head": head}, [rows for rows in list_runs(answer) if rows[0].model == model]
 
 
 def lay_model(answer: PartAnswer, runs: Sequence[Rows], limit: int, **_: Any) -> Sequence[Block]:
     """Return the parts of the runs of one model, or what is inside of the requested part."""
-    drawn = (lay_inside if answer.subgraph else lay_parts)(answer, runs, limit)
+    is_inside = answer.subgraph or answer.level == "run"
+    drawn = (lay_inside if is_inside else lay_parts)(answer, runs, limit)
     return (drawn, *tell_left_out(answer.scope))
 
 
@@ -483,8 +486,18 @@ def sketch_parts(answer: PartAnswer, _by: str) -> Drawings:
     return (sketch("parts", answer.rows, texts),)
 
 
+def draw_runs(answer: PartAnswer) -> Figures:
+    """Return the energy of each run by action in its common category; empty unless whole runs are divided by action."""
+    if answer.actions is None or answer.level != "run":
+        return ()
+    texts = {"label": "{model} on {hardware}" if len(answer.scope.models) > 1 else "{hardware}"}
+    told = describe_parts(answer.facts, answer.by, OF_RUNS)
+    return (draw_figure(answer.scope, "breakdown", answer.actions, None, told, texts),)
+
+
 PARTS: Final = Shape(
     opening=lambda answer: describe_parts(answer.facts, answer.by, answer.subgraph or f"the {answer.level}s"),
+    draw=draw_runs,
     trust=describe_ranges,
     csv="rows",
     choices=choose_parts,
@@ -501,7 +514,7 @@ PARTS: Final = Shape(
             Part(
                 title="Energy of each {level} by {by}",
                 table=table,
-                columns=f"*name | {columns}",
+                columns=f"*name? | {columns}",
                 lay={"limit": SHOWN_ROWS},
                 make=lambda _, grid: attrs.evolve(grid, way="--format json"),
             )

@@ -27,7 +27,7 @@ from joulemap.show.run import repeat_boundary, show_sure
 from joulemap.show.shape import Part
 from joulemap.show.title import Title
 
-SUBJECT: Final = Template("{model}[, batch {batch}][{origin}][, {precision}][, {common:list}]")
+SUBJECT: Final = Template("{model}[, batch {batch}][{origin}][, {common:list}]")
 MODEL: Final = Template("{model}")
 USED: Final = Template("{pay}, each chip busy {busy_hours:plain} of 24 hours[ for {years:plain} years]")
 
@@ -110,15 +110,15 @@ def describe_limits(limits: Limits, template: Template, rate: str = "") -> list[
     ]
 
 
-def title_candidates(answer: CandidateAnswer, about: str, rows: Sequence[Any] = (), precision: str = "") -> Title:
+def title_candidates(answer: CandidateAnswer, about: str, rows: Sequence[Any]) -> Title:
     """Return the subject line: the model, the batch size of all configurations, if they share one, its origin if the
-    input fixes it, and what else the shown `rows` share.
+    input fixes it, and what else `rows` share.
     """
     settings, batches = answer.scope.settings, answer.scope.batches
     shared = {
         name: getattr(rows[0], name)
         for name in COMMON
-        if len(rows) > 1 and len({getattr(row, name) for row in rows}) < 2
+        if len({getattr(row, name) for row in rows}) == 1
     }
     if len(batches) == 1:
         shared.pop("batch", None)
@@ -126,7 +126,6 @@ def title_candidates(answer: CandidateAnswer, about: str, rows: Sequence[Any] = 
         "model": answer.scope.model,
         "batch": batches[0] if len(batches) == 1 else None,
         "origin": " as in the input (--batch tries others)" if settings.inputs and not settings.batch else None,
-        "precision": precision,
         "common": [str(one) if name in SPEAKING else f"{name} {one}" for name, one in shared.items()],
     }
     return Title(form=SUBJECT, values=values, about=about)

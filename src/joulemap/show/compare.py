@@ -11,7 +11,7 @@ from joulemap.ask.compare import CompareAnswer
 from joulemap.ask.decision import find_decision
 from joulemap.ask.scope import Scope
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.metric import METRIC
+from joulemap.domain.metric import METRIC, PartMetricName, RunMetricName
 from joulemap.domain.table import Column
 from joulemap.generated.compare import Comparison
 from joulemap.physics.record.weight import spell_precision
@@ -26,16 +26,26 @@ from joulemap.show.term import describe_gap
 
 COLUMNS: Final = Template(
     "hardware | *precision! | *batch! | *runtime! | {decided}[*{ratio_heading} {ratio} | ]placement? | {others}"
-    "throughput_per_s= | *average_power_w= | compute_utilization_fraction= | overhead_fraction= | "
+    "compute_utilization_fraction= | overhead_fraction= | "
     "units_used_count="
 )
-BLOCKS: Final[Mapping[str, str]] = {
+BLOCKS: Final[Mapping[RunMetricName, str]] = {
     "energy": "{energy} | -{energy}:energy_half_width | ",
     "latency": "latency_s | -latency_s:latency_half_width | ",
     "edp": "*edp_js | ",
     "memory": "peak_memory_bytes{common} | ",
+    "throughput": "throughput_per_s{common} | ",
+    "power": "*average_power_w{common} | ",
+    "efficiency": "*inferences_per_j{common} | ",
 }
-"""Metric -> its columns; those of the one that decides come first."""
+"""Metric -> its columns; those of the one that decides come first, and `efficiency` has none unless it decides."""
+
+EXPLAINED: Final[Mapping[RunMetricName, PartMetricName]] = {
+    "throughput": "latency",
+    "power": "energy",
+    "efficiency": "energy",
+}
+"""Metric that parts do not have -> that of the steps that divide it."""
 
 RANGES: Final = ("energy_half_width", "latency_half_width")
 """Columns of ranges, which pictures draw."""
@@ -92,6 +102,7 @@ def choose_steps(answer: CompareAnswer) -> dict[str, Any]:
         winner, *rivals = [goal.hardware] if decision is None else [names[run] for run in decision.runs]
         rival = next((one for one in rivals if one != winner), goal.runner_up or others[0].hardware)
         is_close = bool(goal.rivals) and metric != "memory" and answer.scope.can_flip(rival, winner)
+    asked = metric if is_close else EXPLAINED.get(metric, metric)
     return {
         "steps": steps,
         "row": best,
@@ -100,8 +111,8 @@ def choose_steps(answer: CompareAnswer) -> dict[str, Any]:
         "rival": spell(rival),
         "best": spell(winner),
         "question": "flip" if is_close else "explain",
-        "metric": metric,
-        "other_metric": "" if metric == "energy" else metric,  # energy is the default of both commands
+        "metric": EXPLAINED.get(metric, metric),
+        "other_metric": "" if asked == "energy" else asked,  # energy is the default of both commands
         "query": "compare.part" if metric == "memory" else "compare.winner",
         "run_ids": ",".join(str(row.run_id) for row in answer.answered),
         "precision": spell_precision(best.precision),
@@ -127,6 +138,7 @@ def lay_figures(answer: CompareAnswer, limit: int) -> Grid:
     metric = answer.metric
     blocks = {name: block.format(energy=energy, common="" if name == metric else "=") for name, block in BLOCKS.items()}
     decided = blocks.pop(metric)
+    blocks.pop("efficiency", None)
     drawn = lay_rows(
         answer,
         answer.rows.with_rows(rows),

@@ -169,7 +169,7 @@ def choose_parts(answer: ContestAnswer, **_: Any) -> Mapping[str, Any]:
     choice = next(iter(facts.of(Choice)), None)
     best, *others = [facts.runs[run_id].hardware for run_id in choice.runs[:2]] if choice is not None else [""]
     leads = [facts.runs[one.run].hardware for one in list_wins(facts)[:1]]
-    ranked = [best, *leads, *others] if best else [row.hardware for row in answer.victories]
+    ranked = [best, *leads, *others] if best else [*leads, *(row.hardware for row in answer.rows)]
     named = list(dict.fromkeys(ranked))[:2]
     hardware = [answer.scope.spell(name) for name in named]
     return {
@@ -272,7 +272,7 @@ PAGES: Final = {
         sketch=lambda answer, _: (sketch("models", answer.rows, {"quantity": METRIC[answer.metric].label}),),
         steps=(
             "compare {model} --level subgraph --hardware {some} --metric {metric}",
-            "compare {models} --level detailed --hardware {best}",
+            "compare {models} --level run --hardware {best}",
         ),
         parts=(
             Part(table="contests", rows="rows", draw=lay_models, counts_left_out=True),

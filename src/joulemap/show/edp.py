@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
 
 from joulemap.ask.edp import EdpAnswer
-from joulemap.ask.fact import Change, Choice, Entry, Facts
+from joulemap.ask.fact import Change, Entry, Facts
 from joulemap.domain.settings import ModelDivision
-from joulemap.generated.edp import EdpComparison
-from joulemap.show.choice import describe_beyond, describe_choices, finish
+from joulemap.show.choice import finish
 from joulemap.show.page import Figures, draw_figure, sketch
 from joulemap.show.part import describe_ranges
-from joulemap.show.present.cell import Number, mark_projected
+from joulemap.show.present.cell import Number
 from joulemap.show.present.document import Grid
 from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import prove_parts, title_run
-from joulemap.show.run_name import name_run
-from joulemap.show.shape import Part, Shape, read, tell
+from joulemap.show.shape import Part, Shape, tell
 
-LOWEST: Final = "lowest"
-TIE: Final = "tie"
-BESIDE: Final = Template("{edp_share_js:Js} ({share_fraction:%})", is_number=True)
 REST: Final = Template("{share:%} of energy x delay")
 
 REMOVED: Final = {
@@ -41,9 +36,6 @@ PRODUCT: Final = Template(
     "{run} has an energy x delay of {edp}[: start at the top, {half_count} of {half_total} subgraphs make "
     "{half_share:%} of it]"
 )
-HALF: Final = Template("{head}; {share:%} of that on {run} in {count} of {total} subgraphs")
-LEAST: Final = Template("least energy x delay of {total:n subgraph}: {each:list}")
-WON: Final = Template("{count} on {run}")
 PATTERN: Final = Template("largest fusion pattern: {name}, {share:%} in {count:n subgraph}")
 
 SAVES: Final = {
@@ -56,26 +48,19 @@ SAVES: Final = {
     "launch": "without launches by the host (`--runtime graph`): {saving:%} less",
     "halving": "with half the energy and time of {name}: {saving:%} less",
 }
-SAVED: Final = {cause: Template(f"[on {{own}}, ]{text}") for cause, text in SAVES.items()}
+SAVED: Final = {cause: Template(text) for cause, text in SAVES.items()}
 """Cause of a change -> what it saves."""
 
 
 def describe_edp(facts: Facts) -> str:
-    """Return the first line: the product and what makes half of it, or which of several chips to take."""
-    half, choices = facts.share("edp", "subgraph"), facts.of(Choice)
-    if choices:
-        return describe_choices(choices[:1], facts.runs, HALF if half else None, **(read(half, facts) if half else {}))
-    return finish([tell(PRODUCT, facts.of(Entry)[0], facts, {"half": half})])
+    """Return the first line: the product and what makes half of it."""
+    return finish([tell(PRODUCT, facts.of(Entry)[0], facts, {"half": facts.share("edp", "subgraph")})])
 
 
 def list_reasons(facts: Facts) -> list[str]:
-    """Return lines on why: chips by number of subgraphs, possible savings, and the largest fusion pattern."""
-    own = name_run(facts.runs[facts.of(Entry)[0].run]) if facts.of(Choice) else ""
-    wins = facts.shares("wins")
+    """Return lines on why: possible savings, and the largest fusion pattern."""
     return [
-        *describe_beyond(facts),
-        *(tell(LEAST, one, facts, each=[tell(WON, each, facts) for each in wins]) for one in wins[:1]),
-        *(tell(SAVED[one.cause], one, facts, own=own) for one in facts.of(Change)),
+        *(tell(SAVED[one.cause], one, facts) for one in facts.of(Change)),
         *(tell(PATTERN, one, facts) for one in facts.shares("edp", "pattern")),
     ]
 
@@ -83,37 +68,21 @@ def list_reasons(facts: Facts) -> list[str]:
 def draw_shares(answer: EdpAnswer, grid: Grid, limit: int, *, by: str, **_: Any) -> Grid:
     """Return the table of shares with a picture of their sum, and the share of the rows that are not shown."""
     rows = getattr(answer, f"{by}s").rows
-    marks = tuple((row.cumulative_fraction - row.share_fraction, row.cumulative_fraction) for row in rows[:limit])
+    marks = tuple((row.cumulative_fraction - row.edp_share_fraction, row.cumulative_fraction) for row in rows[:limit])
     picture = Picture(kind="cumulative", after="cumulative share", rows=marks)
-    return attrs.evolve(grid, in_all=REST(share=sum(row.share_fraction for row in rows[limit:])), pictures=(picture,))
-
-
-def lay_beside(answer: EdpAnswer, rows: Sequence[EdpComparison], limit: int, **_: Any) -> Grid:
-    """Return a grid with a row per subgraph and a column per chip: its share in J s, and as a fraction of the run's."""
-    names = {row.run_id: mark_projected(row.hardware, answer.projected) for row in rows}
-    subgraphs: dict[int, dict[int, EdpComparison]] = {}
-    for row in rows:
-        subgraphs.setdefault(row.subgraph_index, {})[row.run_id] = row
-    lines = []
-    for by_run in list(subgraphs.values())[:limit]:
-        first, best = next(iter(by_run.values())), [names[row.run_id] for row in by_run.values() if row.is_best]
-        cells = [BESIDE(by_run[run_id]) if run_id in by_run else "" for run_id in names]
-        lines.append((first.name, *cells, best[0] if best else TIE, first.fusion_pattern))
-    headings = ("subgraph", *names.values(), LOWEST, "pattern")
-    drawn = Grid(headings=headings, rows=tuple(lines), keep=(*names.values(), LOWEST))
-    return drawn.out_of(len(subgraphs), limit, "subgraphs")
+    rest = sum(row.edp_share_fraction for row in rows[limit:])
+    return attrs.evolve(grid, in_all=REST(share=rest), pictures=(picture,))
 
 
 def choose(answer: EdpAnswer, *, by: ModelDivision = "subgraph", **_: Any) -> Mapping[str, Any]:
     """Return the values of slots in the texts of parts and steps."""
     is_whole = by == "subgraph"
-    has_bias = any(getattr(row, "kind", "") == "bias" for row in getattr(answer, f"{by}s"))
     return {
         "by": by,
         "other": "operator" if is_whole else "subgraph",
         "kind": "" if is_whole else "kind | ",
         "fused": "" if is_whole else "is_fused | ",
-        "noun": "operators and their biases" if has_bias else f"{by}s",
+        "noun": f"{by}s",
         "hardware": answer.scope.spell(answer.total.hardware),
         "row": answer.total,
         "title": title_run(answer.total, answer.scope),
@@ -141,16 +110,15 @@ EDP: Final = Shape(
         "query run edp.bound -p run_id={run_id}",
     ),
     parts=(
-        Part(title="Each subgraph on each chip", table="comparison", draw=lay_beside, is_tight=True),
         Part(
             title="By {by}, in order of additive EDP",
             table="{by}s",
             columns="rank | {by} name | {kind}fusion_pattern | {fused}energy_j | latency_s | edp_js | "
-            "edp_share_js | share_fraction | cumulative_fraction | compute_share_fraction | "
+            "edp_share_js | edp_share_fraction | cumulative_fraction | compute_share_fraction | "
             "memory_share_fraction | control_share_fraction | static_share_fraction | halving_fraction | "
             "bottleneck",
             lay={
-                "keep": "name edp_share_js share_fraction energy_j latency_s cumulative_fraction bottleneck",
+                "keep": "name edp_share_js edp_share_fraction energy_j latency_s cumulative_fraction bottleneck",
                 "ranked": "edp_share_js cumulative_fraction",
                 "noun": "{noun}",
             },
@@ -176,7 +144,7 @@ EDP: Final = Shape(
         Part(
             title="By fusion pattern",
             table="patterns",
-            columns="fusion_pattern | share_fraction | energy_j | latency_s | subgraph_count | operator_count | "
+            columns="fusion_pattern | edp_share_fraction | energy_j | latency_s | subgraph_count | operator_count | "
             "cumulative_fraction | mac_fraction | bottleneck | bottleneck_fraction",
         ),
         Part(

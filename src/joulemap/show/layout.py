@@ -215,18 +215,6 @@ def lay_facts(headings: str, lines: Iterable[str], row: Any, /, **values: Any) -
     return lay_lines(headings, (fill_cells(line, row, **values) for line in lines))
 
 
-def lay_beside(
-    headings: Sequence[str], lines: Iterable[str], rows: Sequence[Any], *, keep: Sequence[str] = (), **values: Any
-) -> Grid:
-    """Return a grid with one column per row of `rows`; each line holds a label and a template for the cells."""
-    parts = [line.split("|") for line in lines]
-    return Grid(
-        headings=tuple(headings),
-        rows=tuple((label.strip(), *(Template(cell.strip())(row, **values) for row in rows)) for label, cell in parts),
-        keep=tuple(keep),
-    )
-
-
 def _mark(made: Cell, projected: frozenset[str]) -> Cell:
     """Return a cell function that marks projected hardware; only templates are changed."""
     return (lambda row: fill(made, row, projected)) if isinstance(made, Template) else made

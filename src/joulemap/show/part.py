@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from joulemap.ask.fact import Choice, Entry, Facts, Share, Subject
+from joulemap.ask.fact import Entry, Facts, Share, Subject
 from joulemap.domain.table import first_of_each
-from joulemap.show.caveat import show_middle, tell_ranges
-from joulemap.show.choice import describe_choices, finish
+from joulemap.show.caveat import tell_ranges
+from joulemap.show.choice import finish
 from joulemap.show.present.category import name_category
 from joulemap.show.present.cell import show_ends, show_quantity
 from joulemap.show.present.template import Template
-from joulemap.show.run_name import name_first, name_run
+from joulemap.show.run_name import name_first
 
 MODULES: Final = Template("{name} uses {energy}[ ({share:%} in {module})] and takes {latency} per batch")
-ENERGY: Final = Template("{name} uses {energy}[, {share:%} of it {largest}]")
 PART: Final = Template("On {name}, {largest} is the largest {by} of {subject}: {share:%} of the energy")
 PARTS: Final = Template("The largest {by} of {subject} is {groups:and}")
 GROUP: Final = Template("{largest} on {names:and}")
@@ -76,27 +75,3 @@ def _group(firsts: Sequence[Share], runs: Mapping[int, Subject], most: int) -> l
     rest = [OTHERS(count=len(firsts) - most)] if len(firsts) > most else []
     groups = [GROUP(largest=largest, names=names) for largest, names in named.items()]
     return [*groups, *rest] if rest else groups
-
-
-def describe_least(facts: Facts) -> str:
-    """Return the first line on whole runs: which uses least energy, or the energy of the first one."""
-    if choices := facts.of(Choice):
-        return describe_choices(choices[:1], facts.runs)
-    return describe_energies(facts)[0] + "."
-
-
-def describe_energies(facts: Facts, most: int | None = None) -> list[str]:
-    """Return a line per run with its energy and its largest category, least energy first."""
-    largest = first_of_each(facts.of(Share), lambda one: one.run)
-    return [_describe_energy(entry, largest, facts.runs) for entry in facts.of(Entry)[:most]]
-
-
-def _describe_energy(entry: Entry, largest: Mapping[int, Share], runs: Mapping[int, Subject]) -> str:
-    (run_id,) = entry.runs
-    energy, first = entry.values["energy"], largest.get(run_id)
-    return ENERGY(
-        name=name_run(runs[run_id]),
-        energy=show_middle(energy),
-        share=first.share if first else None,
-        largest=name_category(first.name) if first else "",
-    )

@@ -232,7 +232,6 @@ def choose(answer: RecommendAnswer, *, repeated: Sequence[str], **_: Any) -> Map
     metric, rows = METRIC[answer.objective], answer.rows.rows
     label, is_money = label_metric(answer.objective, answer.per), answer.objective == "cost"
     rate = show_rate(answer)
-    precisions = {row.precision for row in rows if row.status != "unsupported"}
     about = ABOUT(
         metric=metric,
         rate=rate if metric.energy_power else "",
@@ -250,7 +249,6 @@ def choose(answer: RecommendAnswer, *, repeated: Sequence[str], **_: Any) -> Map
     figures = list_metrics(FIGURES, (answer.objective, *(("power",) if has_power else ())))
     power = f"{WITH_HOST(label='power')} {TOTAL['power']} | " if has_power else ""
     host = "host_energy_per_inference_j | " if metric.unit == "J" else ""
-    precision = min(precisions) if len(precisions) == 1 else ""
     unseen = len(answer.select("infeasible")) - len(answer.missed)
     return {
         "label": label,
@@ -263,7 +261,7 @@ def choose(answer: RecommendAnswer, *, repeated: Sequence[str], **_: Any) -> Map
         "rated": "idle energy idle_energy_per_inference_j | busy busy_fraction | " if rate else "",
         "runtime": "runtime | " if len(answer.scope.runtimes) > 1 else "",
         "further": FURTHER(count=unseen) if unseen else "",
-        "title": title_candidates(answer, about, precision=precision),
+        "title": title_candidates(answer, about, [row for row in rows if row.status != "unsupported"]),
         "beside": " plus host" if answer.counts_hosts else "",
         "asked": list_steps(answer, repeated),
         "shown": ("shown_chips",) if answer.shown.rows else ("missed",),

@@ -56,13 +56,15 @@ ALONG: Final = Template("{noun} {verb} {share} of the gap: {more}, {less}[ ({rem
 AGAINST: Final = Template("{noun} {takes} {share} of the gap back: {more}, {less}[ ({remark})]")
 RESIDUAL: Final = Template("{share} of the gap is energy that no counter explains, a fitted residual: {more}, {less}")
 SINGULAR: Final = ("static power", "static power of the host", "the assumed host", "idle power", NO_COUNTER)
-PLURAL: Final = ("registers", "links", "unattributed losses", "kernel launches")
+PLURAL: Final = ("registers", "links", "board losses", "unattributed losses", "kernel launches")
 """Nouns of roles that are no plurals, and of categories that are."""
 
 SIDE: Final = Template("{amount} on {name}[ ({units})]")
 TIMES: Final = Template("{count} x {price}")
 DURING: Final = Template("{price} for {count}[ per {per}]")
 AT_RATE: Final = Template("{count} at {price}")
+OPERANDS: Final = Template("{price} of kernel operands")
+"""Rate of bytes across the boundaries of kernels, many of which caches serve: no bandwidth of a memory."""
 PASSES: Final = Template("{count} ({passes} per MAC of the model)")
 PER: Final = Template("{price} each")
 NONE: Final = Template("none on {name}")
@@ -234,6 +236,7 @@ def _multiply(term: Term, side: int, count: Quantity | None, price: Quantity | N
         return counted
     is_rate = price.unit not in ("J", "W", "s", "")
     priced = show_share(price.value) if not price.unit else show_middle(price)
+    priced = OPERANDS(price=priced) if price.unit == "B/s" else priced
     if counted:
         form = AT_RATE if is_rate else DURING if price.unit == "W" else TIMES
         return form(count=counted, price=priced, **({"per": term.per or None} if form is DURING else {}))

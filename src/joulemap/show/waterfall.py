@@ -103,7 +103,7 @@ def _ends(answer: ExplainAnswer) -> tuple[int, int]:
     ends: dict[PartMetricName, tuple[int, int]] = {
         "energy": (total.energy_a_fj, total.energy_b_fj),
         "latency": (total.latency_a_fs, total.latency_b_fs),
-        "edp": (2 * total.energy_a_fj * total.latency_a_fs, 2 * total.energy_b_fj * total.latency_b_fs),
+        "edp": (total.edp_a_exact, total.edp_b_exact),
         "memory": (total.memory_a_bytes, total.memory_b_bytes),
     }
     return ends[answer.metric]

@@ -26,15 +26,16 @@ COMMON_CATEGORIES: Final = (
     "communication",
     "control",
     "board",
+    "unattributed",
     "host",
     "static",
 )
 """Categories common to all architecture classes. Memory is owned by one unit, shared by all units, or off chip.
 `communication` is traffic on links to other devices. `host` is the work of a host on operators that the chip leaves to
-it. `board` is the board without its chip and memory.
+it. `board` is the board without its chip and memory, `unattributed` the energy that no modelled circuit explains.
 """
 
-OFF_CORE: Final = ("off_chip_memory", "communication", "board", "host", "static")
+OFF_CORE: Final = ("off_chip_memory", "communication", "board", "unattributed", "host", "static")
 """Categories whose energy is independent of the chip's voltage: memory and links have separate supplies."""
 
 ActionKey = tuple[str, str]
@@ -177,7 +178,7 @@ class EnergyAction:
     @property
     def is_unit_cycle(self) -> bool:
         """True for a clock cycle of a busy unit, with products or without."""
-        return self.component == BOARD and self.per == "cycle" and self.part == "compute"
+        return self.component == BOARD and self.per == "cycle" and self.key != MEMORY_ACTION
 
     @property
     def is_of_host(self) -> bool:

@@ -15,14 +15,16 @@ CATEGORY: Final[Mapping[str, str]] = {
     "off_chip_memory": "off-chip memory",
     "control": "control",
     "static": "static power",
-    "board": "unattributed losses",
+    "board": "board losses",
+    "unattributed": "unattributed losses",
     "communication": "links",
     "host": "host",
 }
 """Common category -> its name, in the order of figures.
 
-`on_chip_memory` joins the memories of units and of the chip. `board` has the regulators and the power that a power
-limit implies but no counted action explains.
+`on_chip_memory` joins the memories of units and of the chip. `board` has the losses of regulators, power supply and
+chassis; `unattributed` has the energy that no counted action explains, which a power limit implies or a fit to boards
+leaves.
 """
 
 OVERHEAD: Final = "registers, on-chip memory, network and control"

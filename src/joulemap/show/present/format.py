@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TABLE: Final = "table"
 """Name of the default format, for display."""
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 """Version of the JSON Schema of documents; `docs/json.md` states when it changes."""
 
 

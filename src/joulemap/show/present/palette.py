@@ -49,6 +49,7 @@ COLOURS: Final[Mapping[str, Colour]] = {
     "better": Colour("#009E73", 36),
     "worse": Colour("#D55E00", 166),
     "unknown": Colour("#999999", 245),
+    "rose": Colour("#B0607D", 132),
     **HUES,
 }
 """All colours of marks and areas."""
@@ -63,7 +64,8 @@ CATEGORY_COLOURS: Final[Mapping[str, str]] = {
     "off_chip_memory": "violet",
     "control": "sand",
     "static": "brown",
-    "board": "unknown",
+    "board": "rose",
+    "unattributed": "unknown",
     "communication": "magenta",
     "host": "slate",
 }

@@ -101,7 +101,7 @@ PHASES: Final = Shape(
         Part(
             table="shown",
             columns="architecture | phase | J/token each | time/token time | compute_fraction | on chip chip | "
-            "off_chip_memory_fraction | control_fraction | board_fraction | static_fraction | "
+            "off_chip_memory_fraction | control_fraction | board_fraction | unattributed_fraction | static_fraction | "
             "compute_utilization_fraction | hardware | precision",
             lay={
                 "keep": "phase each compute_fraction chip off_chip_memory_fraction static_fraction control_fraction",
