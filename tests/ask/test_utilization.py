@@ -12,7 +12,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.ask.fact import Choice, Entry, Share, Turn
 from joulemap.ask.utilization import UtilizationAnswer, rank_remedies
-from joulemap.plan.variant import rebatch
+from joulemap.plan.remedy import rebatch
 from joulemap.show.utilization import UNTRACED
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query

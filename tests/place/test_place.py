@@ -32,7 +32,7 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.name import fold_name
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.place.ask.place import PlaceAnswer
-from joulemap.wing.place.ask.row import list_devices, sum_assumed
+from joulemap.wing.place.ask.placement_row import list_devices, sum_assumed
 from joulemap.wing.place.box import candidate, search as searching, solve
 from joulemap.wing.place.box.candidate import Candidate, list_candidates
 from joulemap.wing.place.box.choose import choose, improve

@@ -27,9 +27,9 @@ from joulemap.generated.utilization import (
 from joulemap.physics.record.product import DEFAULT
 from joulemap.physics.record.runtime import RUNTIME
 from joulemap.physics.record.weight import label_precision
+from joulemap.plan.remedy import evaluate_sizes, evaluate_variants
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
-from joulemap.plan.variant import evaluate_sizes, evaluate_variants
 from joulemap.store.connection import keeping_open
 from joulemap.store.query import fetch
 from joulemap.system.errors import UsageError

@@ -116,6 +116,8 @@ class Evaluator:
     """
     gathering: Gathering = attrs.field(factory=Gathering, kw_only=True)
     """Hardware cache, shared by the workloads of one question."""
+    has_separate: bool = attrs.field(default=True, kw_only=True)
+    """False if columns of separate kernels are not needed; they then repeat those of the run."""
     _kernels: dict[tuple[str, str, str], KernelColumns] = attrs.field(factory=dict, init=False)
     _parts: dict[Compiler, tuple[Booleans, tuple[Evaluator, ...]]] = attrs.field(factory=dict, init=False)
     """Compiler -> mask of the operators that fall back, and evaluators of the chip's and the host's part. There are no
@@ -252,7 +254,7 @@ class Evaluator:
     def cut(self, asked: Sequence[Asked]) -> list[RunColumns]:
         """Return the runs of configurations at one precision on equivalent hardware."""
         timed = self._time_all(asked)
-        merged = dict.fromkeys(id(chip) for chip, one in asked if RUNTIME[one.runtime].merges)
+        merged = dict.fromkeys(id(chip) for chip, one in asked if self._separates(one.runtime))
         if apart := [name for name in merged if (SEPARATE_RUNTIME, name) not in timed]:
             timed |= {
                 (SEPARATE_RUNTIME, name): index for name, index in self._time(asked, apart, SEPARATE_RUNTIME).items()
@@ -260,7 +262,7 @@ class Evaluator:
         cuts: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
         for number, (chip, one) in enumerate(asked):
             own, index, _ = timed[one.runtime, id(chip)]
-            alone, other, _ = timed[SEPARATE_RUNTIME if RUNTIME[one.runtime].merges else one.runtime, id(chip)]
+            alone, other, _ = timed[SEPARATE_RUNTIME if self._separates(one.runtime) else one.runtime, id(chip)]
             cuts.setdefault((id(own), id(alone)), []).append((number, index, other))
         by_id = {id(one): (one, count) for one, _, count in timed.values()}
         by_number: dict[int, RunColumns] = {}
@@ -269,6 +271,9 @@ class Evaluator:
             runs = cut_runs(by_id[own_id], places, by_id[alone_id], beside, [asked[number] for number in numbers])
             by_number |= zip(numbers, runs, strict=True)
         return [by_number[number] for number in range(len(asked))]
+
+    def _separates(self, runtime: str) -> bool:
+        return self.has_separate and RUNTIME[runtime].merges
 
     def add_up(self, asked: Sequence[Asked]) -> Sequence[RunColumns | RunTotals]:
         """Return the totals of configurations at one precision on equivalent hardware, or their runs if totals exceed

@@ -10,8 +10,8 @@ from joulemap.physics.record.calibration import Calibration, CalibrationEntry
 from joulemap.physics.record.hardware import Hardware
 from joulemap.store.connection import Connection
 from joulemap.store.digest import CALIBRATION, Digester
+from joulemap.store.insert import insert_columns, insert_records, replace_records
 from joulemap.store.literal import execute
-from joulemap.store.row import insert_columns, insert_records, replace_records
 from joulemap.store.surface import define_metrics
 from joulemap.store.total import renew_totals
 

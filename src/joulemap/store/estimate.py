@@ -7,8 +7,8 @@ from typing import Final
 
 from joulemap.store.connection import Connection
 from joulemap.store.digest import ESTIMATE, Digester
+from joulemap.store.insert import insert_records, next_id, utc_now
 from joulemap.store.literal import execute
-from joulemap.store.row import insert_records, next_id, utc_now
 from joulemap.system.record import frozen
 
 SAME: Final = "model, hardware, power_mode, precision, batch, runtime, calibration"

@@ -26,8 +26,8 @@ from joulemap.physics.record.quantity import COUNTS, Evidence, Quantity, read_ev
 from joulemap.physics.record.reference import EnergyAction, EnergyReference
 from joulemap.store.connection import Connection
 from joulemap.store.digest import HARDWARE, Digester
+from joulemap.store.insert import insert_columns, insert_records, next_id
 from joulemap.store.literal import execute
-from joulemap.store.row import insert_columns, insert_records, next_id
 from joulemap.system.errors import DatabaseError
 
 if TYPE_CHECKING:

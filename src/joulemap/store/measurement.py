@@ -11,8 +11,8 @@ import attrs
 from joulemap.domain.measurement import Measurement
 from joulemap.store.connection import Connection
 from joulemap.store.digest import MEASUREMENT, Digester
+from joulemap.store.insert import insert_records, next_id
 from joulemap.store.literal import execute
-from joulemap.store.row import insert_records, next_id
 
 
 def write_measurements(connection: Connection, measurements: Iterable[Measurement]) -> int:

@@ -14,9 +14,9 @@ import duckdb
 from joulemap.domain.table import Table
 from joulemap.store.connection import as_file_error
 from joulemap.store.engine import IN_MEMORY, connect
+from joulemap.store.insert import describe_arrays
 from joulemap.store.literal import execute, quote_name, quote_text
 from joulemap.store.migration import SCHEMA_VERSION
-from joulemap.store.row import describe_arrays
 from joulemap.system.errors import SqlError
 from joulemap.system.resource import package_version
 

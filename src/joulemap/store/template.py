@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
 
 WRITERS: Final = (
-    *(f"store/{name}.py" for name in ("catalogue", "digest", "hardware", "interval", "measurement", "row", "total")),
+    *(f"store/{name}.py" for name in ("catalogue", "digest", "hardware", "insert", "interval", "measurement", "total")),
     "store/template.py",
     "domain/operator",
     "trace/formula",

@@ -18,8 +18,8 @@ from joulemap.physics.interval.scale import CALIBRATED, CLASS_LEVEL
 from joulemap.physics.record.address import SOURCE
 from joulemap.physics.record.reference import HOST_ACTION, STATIC_ACTION
 from joulemap.physics.record.surrounding import GROWTH_HALF_WIDTH, HOST_HALF_WIDTH
+from joulemap.store.insert import insert_columns
 from joulemap.store.literal import execute
-from joulemap.store.row import insert_columns
 
 if TYPE_CHECKING:
     from joulemap.physics.run import LedgerColumns

@@ -11,8 +11,8 @@ import attrs
 from joulemap.domain.sound import check_workload
 from joulemap.store.connection import Connection
 from joulemap.store.digest import WORKLOAD, Digester
+from joulemap.store.insert import insert_records, next_id, utc_now
 from joulemap.store.literal import execute
-from joulemap.store.row import insert_records, next_id, utc_now
 
 if TYPE_CHECKING:
     from joulemap.physics.record.workload import Workload

@@ -12,8 +12,8 @@ from joulemap.physics.run import BOTTLENECKS, BOUNDS, RunColumns, RunFacts, RunT
 from joulemap.store.connection import Connection
 from joulemap.store.digest import NAMED, RUN, Digester
 from joulemap.store.hardware import identify_actions, read_vocabulary
+from joulemap.store.insert import insert_columns, next_id, utc_now
 from joulemap.store.reason import write_values
-from joulemap.store.row import insert_columns, next_id, utc_now
 from joulemap.store.run import mark_newest
 from joulemap.store.total import (
     HALF,

@@ -12,8 +12,8 @@ from joulemap.bundle.pack import SEPARATOR, Column, Texts, as_numbers, as_texts,
 from joulemap.bundle.workload import GROWING, open_zoo
 from joulemap.store.connection import Connection
 from joulemap.store.digest import WORKLOAD, Digester
+from joulemap.store.insert import describe_arrays, insert_columns, next_id, utc_now
 from joulemap.store.literal import execute
-from joulemap.store.row import describe_arrays, insert_columns, next_id, utc_now
 from joulemap.store.workload import read_shape
 from joulemap.system.record import frozen
 

@@ -17,7 +17,7 @@ def register() -> Wing:
     return Wing(
         name="explore",
         commands={
-            "explore": Command("joulemap.wing.explore.command", "design", is_first=True),
+            "explore": Command("joulemap.wing.explore.explore_command", "design", is_first=True),
             "lake": Command("joulemap.wing.explore.lake_command", merged="explore"),
         },
         questions={

@@ -16,7 +16,7 @@ def register() -> Wing:
     """Return the commands, questions and report parts that this wing adds to the core."""
     return Wing(
         name="place",
-        commands={"place": Command("joulemap.wing.place.command", "design")},
+        commands={"place": Command("joulemap.wing.place.place_command", "design")},
         questions={
             "place": Ask("joulemap.wing.place.ask.place", "SettingsKeywords"),
             "box_list": Ask("joulemap.wing.place.ask.box", is_shared=False),

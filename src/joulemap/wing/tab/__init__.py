@@ -9,6 +9,6 @@ def register() -> Wing:
     """Return the command that this wing adds to the core."""
     return Wing(
         name="tab",
-        commands={"page": Command("joulemap.wing.tab.command", group="understand", is_advanced=True)},
+        commands={"page": Command("joulemap.wing.tab.page_command", group="understand", is_advanced=True)},
         uses=("llm",),
     )

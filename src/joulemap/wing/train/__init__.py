@@ -19,7 +19,7 @@ def register() -> Wing:
     """Return the commands, questions and names that this wing adds to the core."""
     return Wing(
         name="train",
-        commands={"train": Command("joulemap.wing.train.command", "choose")},
+        commands={"train": Command("joulemap.wing.train.train_command", "choose")},
         questions={
             "train": Ask("joulemap.wing.train.ask.train", "SettingsKeywords", is_of_model=True),
             "published_training": Ask("joulemap.wing.train.published"),

@@ -16,7 +16,7 @@ def register() -> Wing:
     """Return the commands, questions and tools that this wing adds to the core."""
     return Wing(
         name="verify",
-        commands={"verify": Command("joulemap.wing.verify.command", "machine")},
+        commands={"verify": Command("joulemap.wing.verify.verify_command", "machine")},
         questions={
             "verify": Ask("joulemap.wing.verify.ask.verify"),
             "watch": Ask("joulemap.wing.verify.ask.watch", "RunKeywords"),

@@ -32,7 +32,7 @@ from joulemap.store import fetch, read_columns
 from joulemap.store.query import fetch_none
 from joulemap.store.workload import find_work
 from joulemap.system import UnsupportedError, UsageError, frozen
-from joulemap.wing.place.ask.row import (
+from joulemap.wing.place.ask.placement_row import (
     find_assumed,
     form_row,
     list_devices,

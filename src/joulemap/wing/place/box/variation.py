@@ -218,8 +218,11 @@ class VariedBox:
         problem = build_problem(self.work, hardware.capped, hardware.list_members(self.configuration))
         placed = place(problem, hardware.goal)
         firsts = [mine[0] for mine in problem.kinds.values() if mine[0] in placed.members]
-        whole = Evaluator(self.work)
-        self._parts = dict.fromkeys(firsts, whole) if placed.run is None else form_parts(problem, placed.run.devices)
+        if placed.run is None:
+            self._parts = dict.fromkeys(firsts, Evaluator(self.work, has_separate=False))
+        else:
+            parts = form_parts(problem, placed.run.devices).items()
+            self._parts = {number: attrs.evolve(one, has_separate=False) for number, one in parts}
         return placed
 
     def _run(self, number: int, member: Member) -> RunColumns:

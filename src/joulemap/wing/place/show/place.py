@@ -26,7 +26,7 @@ from joulemap.show import (
 )
 from joulemap.show.present.template import join_clauses
 from joulemap.wing.place.ask.place import ALONE, PlaceAnswer
-from joulemap.wing.place.ask.row import find_assumed
+from joulemap.wing.place.ask.placement_row import find_assumed
 from joulemap.wing.place.box.solve import has_solver
 
 if TYPE_CHECKING:
