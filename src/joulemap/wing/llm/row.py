@@ -69,6 +69,7 @@ NOTES: Final[Sequence[tuple[str, re.Pattern[str], object]]] = (
     ("context_tokens", re.compile(r"context length (\d+)"), None),
     ("statistic", re.compile(r"between tokens: median(?!s over requests)|\bmedian TPOT\b"), "median"),
     ("client", re.compile(r"medians over requests|lengths vary"), "steady"),
+    ("length_spread", re.compile(r"lengths uniform in 80-100 %"), 1.0 / 9.0),
     ("prompt_kind", re.compile(r"prompt[^;]*(?:\bshort\b|some ten tokens)"), "short"),
     ("prompt_kind", re.compile(r"means over nine tests"), LOCALSCORE),
 )

@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 ECC: Final = "ECC"
 """Word in memory types with error correction, which takes a sixteenth of GDDR."""
 
-MIDDLE: Final = 0.5
-"""Mean share of an answer that is in the KV cache under a steady load, where answers are at every stage."""
-
 CONTEXT: Final = 5e8
 """Bytes of device memory that a GPU process uses before any data: kernel code, stacks, driver state.
 
@@ -207,12 +204,9 @@ class Room:
         """Bytes that weights, workspace and KV cache may take together; an engine may leave part of the capacity."""
         return self.weights + self.workspace + self.free
 
-    def sequences(self, prompt_tokens: float, output_tokens: float, grown: float = GROWN) -> float:
-        """Return the mean number of sequences that fit at once; below 1 if not even one fits.
-
-        `grown` is the mean share of an answer in the KV cache; engines that reserve the whole output count all of it.
-        """
-        each = self.cache(prompt_tokens + (1.0 if self.deployment.stack.reserves_output else grown) * output_tokens)
+    def sequences(self, prompt_tokens: float, output_tokens: float) -> float:
+        """Return the mean number of sequences that fit at once; below 1 if not even one fits."""
+        each = self.cache(prompt_tokens + (1.0 if self.deployment.stack.reserves_output else GROWN) * output_tokens)
         return max(0.0, min(self.free / each if each else math.inf, self.states))
 
     @cached_property

@@ -84,10 +84,14 @@ def open_deployment(
     if tiers or load.turns > 1 or (load.trace is not None and load.trace.prefixes is not None):
         limits = attrs.evolve(limits, tiers=tiers, token_bytes=_measure_token(deployment, load))
     table = list_knots(load, limits, seed).tabulate(guess(deployment, draft))
-    # a prompt waits for prompts on the other data-parallel ranks
-    waited = deployment.stack.value("rank_wait") * (deployment.data_devices > 1)
+    return table, wait_for_ranks(limits, deployment, load, table)
+
+
+def wait_for_ranks(limits: Limits, deployment: Deployment, load: Load, table: Table) -> Limits:
+    """Return limits with the steps for which a prompt waits for prompts on other data-parallel ranks."""
+    steps = deployment.stack.value("rank_wait") * (deployment.data_devices > 1)
     step_s = table.find_step(min(load.in_flight or 1, limits.sequences), _mean_length(load))[0]
-    return table, attrs.evolve(limits, request_s=limits.request_s + waited * step_s)
+    return attrs.evolve(limits, request_s=limits.request_s + steps * step_s)
 
 
 def find_limits(deployment: Deployment, load: Load, draft: Draft = NO_DRAFT) -> Limits:
@@ -126,9 +130,9 @@ def list_knots(load: Load, limits: Limits, seed: int = 0) -> Knots:
     sequences, step_tokens, longest = find_reach(draw_requests(_last_turn(load), seed), load, limits)
     if load.in_flight is not None and load.client == "steady" and load.trace is None:
         return choose_steady_knots(
-            sequences=sequences,
+            sequences=[sequences],
             contexts=(load.prompt_tokens, longest),
-            prompt=load.prompt_tokens - load.cached_tokens,
+            prompts=[load.prompt_tokens - load.cached_tokens],
             prompt_tokens=step_tokens,
             alone=not limits.mixes or load.pause_s > 0.0,
         )
