@@ -19,7 +19,7 @@ from joulemap.show.present.format import write
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.fleet.ask.fleet import FleetAnswer
 from joulemap.wing.fleet.capacity.cost import cost_fleet, list_failures
-from joulemap.wing.fleet.capacity.mixture import BY_THE_HOUR, SAVED, SIDE_BY_SIDE, find_chance_together, mix
+from joulemap.wing.fleet.capacity.mixture import BY_PHASE, BY_THE_HOUR, SAVED, SIDE_BY_SIDE, find_chance_together, mix
 from joulemap.wing.fleet.capacity.rank import Terms
 from joulemap.wing.fleet.capacity.row import DeviceLoad, FleetRow, Sizing, count_likely, find_enough
 from joulemap.wing.fleet.demand import Demand, Level
@@ -550,7 +550,7 @@ def test_answers_of_one_token_have_no_time_between_tokens_and_no_second_pool(tmp
     workspace = Workspace(tmp_path / "a.duckdb")
     answer = workspace.fleet("llama-3.1-8b", settings, demand=demand, serving=Serving(output=1))
     assert [row.between_p99_s for row in answer.ok] == [None] * len(answer.ok) != []
-    assert not answer.pairs.rows
+    assert not answer.mixtures.rows
 
 
 @pytest.mark.slow
@@ -560,19 +560,19 @@ def test_pools_of_prompts_and_answers_keep_the_promises_and_beat_what_they_say(t
     settings = Settings(hardware=("mi300x", "l40s"), precision=("bf16",))
     answer = workspace.fleet("llama-3.1-8b", settings, demand=demand, serving=Serving(prompt=2000, output=300))
     best = answer.ok[0]
-    assert answer.pairs.rows
-    for pair in answer.pairs:
-        assert pair.first_token_p99_s <= 0.5
-        assert pair.between_p99_s <= 0.03
-        assert pair.device_count == pair.prompt_device_count + pair.answer_device_count
+    pairs = [row for row in answer.mixtures if row.form == BY_PHASE]
+    assert pairs
+    for pair in pairs:
+        assert (pair.first_token_p99_s or math.inf) <= 0.5
+        assert (pair.between_p99_s or math.inf) <= 0.03
         assert_close(pair.kwh_per_month, pair.power_w * HOURS / 1e3 * answer_pue(best))
-        assert_close(pair.regret_ratio, (pair.cost_per_month or 0.0) / (best.cost_per_month or 1.0))
-    document, pair = answer.document(), answer.pairs[0]
+        assert_close(pair.saved_fraction, 1.0 - (pair.cost_per_month or 0.0) / (best.cost_per_month or 1.0))
+    document, pair = answer.document(), pairs[0]
     told = " ".join((document.answer, *document.insights))  # a statistical tie is a reason
-    is_less = (pair.regret_ratio or 1.0) < SAVED
+    is_less = (pair.saved_fraction or 0.0) > 1.0 - SAVED
     assert all((pool in told) == is_less for pool in pair.label.split(" > "))
     assert pair.probability_best is not None
-    assert (pair.probability_best > 0.5) == ((pair.regret_ratio or 1.0) < 1.0)
+    assert (pair.probability_best > 0.5) == ((pair.saved_fraction or 0.0) > 0.0)
 
 
 def answer_pue(row: FleetRow) -> float:

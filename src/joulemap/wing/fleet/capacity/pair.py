@@ -16,21 +16,18 @@ import attrs
 
 from joulemap.system import frozen
 from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS
-from joulemap.wing.fleet.capacity.mixture import MixturePart, add_up
+from joulemap.wing.fleet.capacity.mixture import BY_PHASE, MOST_REPORTED, MixturePart, form_row
 from joulemap.wing.fleet.capacity.row import DeviceLoad, FleetRow, Sizing
-from joulemap.wing.fleet.generated.row import PairRow
 from joulemap.wing.llm.serve import run_pools, size_pools
 
 if TYPE_CHECKING:
     from joulemap.wing.fleet.capacity.rank import Terms
     from joulemap.wing.fleet.demand import Demand, Level
+    from joulemap.wing.fleet.generated.row import MixedRow
     from joulemap.wing.llm.serve import Question, Server, Throughput, Work
 
 TRIED: Final = 12
 """Maximum pairs that are simulated; pairs with the lowest bounds come first."""
-
-MOST_REPORTED: Final = 3
-"""Maximum pairs that are reported, best first."""
 
 CELL: Final = 6
 """Maximum servers of a pool that are simulated together; a larger pool is simulated as several equal cells."""
@@ -80,7 +77,7 @@ class _Kind:
 
 def pair_servers(
     question: Question, servers: Sequence[tuple[Server, Sizing]], terms: Terms, best: FleetRow | None
-) -> list[PairRow]:
+) -> list[MixedRow]:
     """Return the pairs of kinds that meet the targets, best first by the objective, then the surest.
 
     `best` is the best fleet of one kind. A pair is not tried if its lower bound is worse than the best fleet so far,
@@ -102,20 +99,16 @@ def pair_servers(
             if parts[0] is not None and parts[1] is not None:
                 bounds.append((parts[0] + parts[1], first, second))
     bounds.sort(key=lambda one: (one[0], one[1].label, one[2].label))
-    pairs: list[tuple[float, PairRow]] = []
+    pairs: list[MixedRow] = []
     for least, first, second in bounds[:TRIED]:
-        limit = min([least_alone or math.inf, *(value for value, _ in pairs)])
-        if least > limit and pairs:
+        if pairs and least > min(least_alone or math.inf, terms.value(pairs[0]) or 0.0):
             break
         row = _place(question, (first, second), terms, best)
-        value = None if row is None else terms.value(row)
-        if row is not None and value is not None:
-            pairs.append((value, attrs.evolve(row, regret_ratio=value / least_alone if least_alone else None)))
-    pairs.sort(key=lambda one: (one[0], -(one[1].probability_best or 0.0), one[1].kwh_per_month, one[1].label))
-    return [row for _, row in pairs[:MOST_REPORTED]]
+        pairs = terms.rank_together([*pairs, *([] if row is None else [row])], best)
+    return pairs[:MOST_REPORTED]
 
 
-def _place(question: Question, kinds: tuple[_Kind, _Kind], terms: Terms, best: FleetRow | None) -> PairRow | None:
+def _place(question: Question, kinds: tuple[_Kind, _Kind], terms: Terms, best: FleetRow | None) -> MixedRow | None:
     """Return the fewest servers of two kinds that meet the targets, as a row with its costs; None if no number does."""
     (first, second), demand = kinds, terms.demand
     assert first.prompts is not None
@@ -139,25 +132,16 @@ def _place(question: Question, kinds: tuple[_Kind, _Kind], terms: Terms, best: F
         MixturePart(sizing=kind.sizing, servers=count * cells, loads=some)
         for kind, count, some in zip(kinds, counts, loads, strict=True)
     ]
-    figures = add_up(parts, terms, best)
-    if demand.max_power_w is not None and figures["power_w"] + figures["host_power_w"] > demand.max_power_w:
-        return None
-    cost = math.inf if figures["cost_per_month"] is None else figures["cost_per_month"]
-    if demand.max_cost_per_month is not None and cost > demand.max_cost_per_month:
-        return None
-    return PairRow(
+    return form_row(
+        parts,
+        terms,
+        best,
         label=" > ".join(part.label for part in parts),
-        precision=first.sizing.row.precision,
-        prompt_hardware=first.sizing.row.hardware,
-        prompt_device_count=parts[0].device_count,
-        answer_hardware=second.sizing.row.hardware,
-        answer_device_count=parts[1].device_count,
+        form=BY_PHASE,
         first_token_p99_s=served.first_token.p99,
         between_p99_s=served.token_time.p99,
         promise_fraction=first.server.targets.miss(served),
         handover_s=handover.seconds,
-        regret_ratio=None,
-        **figures,
     )
 
 

@@ -471,7 +471,6 @@ def choose(answer: FleetAnswer, repeated: Sequence[str] = (), **_: Any) -> Mappi
     """Return the title, the tables of the first screen, and the values of slots of parts and steps."""
     values: dict[str, Any] = {
         "title": title_fleets(answer),
-        "objective": answer.demand.objective,
         "shown": ("rows", answer.joined),
         "steps": (),
     }
@@ -536,14 +535,8 @@ FLEET: Final = Shape(
         Part(
             title="Mixed hardware",
             table="mixtures",
-            columns="label | *form | *cost_per_month | kwh_per_month | power_w | *saved_fraction | probability_best?",
-            is_long=True,
-        ),
-        Part(
-            title="Separate prefill and decode",
-            table="pairs",
-            columns="label | *cost_per_month | kwh_per_month | *first_token_p99_s | *between_p99_s | handover_s | "
-            "power_w | *{objective} relative to one pool regret_ratio | probability_best?",
+            columns="label | *form | *cost_per_month | kwh_per_month | *first_token_p99_s? | *between_p99_s? | "
+            "handover_s? | power_w | *saved_fraction | probability_best?",
             is_long=True,
         ),
         Part(title="Missed targets and limits", table="missed", columns="label | *reason", is_long=True),
