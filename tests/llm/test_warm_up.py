@@ -121,7 +121,7 @@ def test_two_pools_settle_too() -> None:
     served, (prompts, answers) = simulate_pools((first, Pool(surface=PLAIN, limits=ROOMY)), flight(8))
     assert served.first_token.p99 <= 3 * 0.060 + 1e-9
     assert served.requests >= 8 + COUNTED
-    assert_close(served.power_w, prompts.power_w + answers.power_w + served.window.idle_j / served.window.duration_s)
+    assert_close(served.power_w, prompts.busy_w + answers.busy_w + served.window.idle_j / served.window.duration_s)
 
 
 def test_a_steady_load_takes_no_warm_up_of_its_own() -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from joulemap.wing.fleet.capacity.rank import Terms
     from joulemap.wing.fleet.demand import Demand, Level
     from joulemap.wing.fleet.generated.row import MixedRow
-    from joulemap.wing.llm.serve import Question, Server, Throughput, Work
+    from joulemap.wing.llm.serve import Question, Server, Throughput, Window
 
 TRIED: Final = 12
 """Maximum pairs that are simulated; pairs with the lowest bounds come first."""
@@ -119,14 +119,14 @@ def _place(question: Question, kinds: tuple[_Kind, _Kind], terms: Terms, best: F
     pools = size_pools(servers, load, demand.peak_per_s / cells)
     if pools is None:
         return None
-    counts, served, works, handover = pools.counts, pools.served, pools.works, pools.handover
+    counts, served, windows, handover = pools.counts, pools.served, pools.windows, pools.handover
     loads: tuple[list[DeviceLoad], list[DeviceLoad]] = ([], [])
     for index, level in enumerate(demand.levels):
         if index and level.rate_per_s:
             part = attrs.evolve(load, rate_per_s=level.rate_per_s / cells)
-            _, works, _, _ = run_pools(part, (servers[0].case, servers[1].case), counts)
-        for kind, count, work, some in zip(kinds, counts, works, loads, strict=True):
-            some.append(_form_load(level, kind, count * cells, work, cells, demand))
+            _, windows, _, _ = run_pools(part, (servers[0].case, servers[1].case), counts)
+        for kind, count, window, some in zip(kinds, counts, windows, loads, strict=True):
+            some.append(_form_load(level, kind.sizing.row.server_device_count, count, window, cells, demand))
     loads[1][:] = [attrs.evolve(one, batch_w=one.batch_w + handover.joules * one.level.rate_per_s) for one in loads[1]]
     parts = [
         MixturePart(sizing=kind.sizing, servers=count * cells, loads=some)
@@ -145,12 +145,10 @@ def _place(question: Question, kinds: tuple[_Kind, _Kind], terms: Terms, best: F
     )
 
 
-def _form_load(level: Level, kind: _Kind, servers: int, work: Work, cells: int, demand: Demand) -> DeviceLoad:
-    """Return the load of a pool at a rate; `work` is the work of one of its equal cells."""
-    working = servers * kind.sizing.row.server_device_count
-    devices = demand.round_up(working)
+def _form_load(level: Level, world: int, count: int, window: Window, cells: int, demand: Demand) -> DeviceLoad:
+    """Return the load of a pool at a rate, with `count` servers of `world` devices in each of its equal cells."""
+    devices = demand.round_up(count * cells * world)
     if not level.rate_per_s:
         return DeviceLoad(level=level, devices=devices, busy_devices=0.0, batch_w=0.0)
-    return DeviceLoad(
-        level=level, devices=devices, busy_devices=(1.0 - work.idle_fraction) * working, batch_w=work.power_w * cells
-    )
+    busy = count - window.idle_s / window.duration_s
+    return DeviceLoad(level=level, devices=devices, busy_devices=busy * cells * world, batch_w=window.busy_w * cells)

@@ -16,8 +16,8 @@ import attrs
 from joulemap.system import UnsupportedError, frozen
 from joulemap.wing.llm.capacity.case import Case, Handover
 from joulemap.wing.llm.capacity.load import run_pools, serve_one
-from joulemap.wing.llm.serving.load import CLIENT_S, Load, Log, Served, Spread
-from joulemap.wing.llm.serving.serve import SaturatedRates, Work, find_limits, find_saturated_rates, list_knots
+from joulemap.wing.llm.serving.load import CLIENT_S, Load, Log, Served, Spread, Window
+from joulemap.wing.llm.serving.serve import SaturatedRates, find_limits, find_saturated_rates, list_knots
 from joulemap.wing.llm.setting import Serving
 
 NEAR: Final = 1.06
@@ -201,7 +201,7 @@ class Pools:
 
     counts: tuple[int, int]
     served: Served
-    works: tuple[Work, Work]
+    windows: tuple[Window, Window]
     handover: Handover
 
 
@@ -219,9 +219,9 @@ def size_pools(servers: tuple[Server, Server], load: Load, per_s: float, most: f
     for _ in range(ROUNDS):
         if counts[0] * first.case.world + counts[1] * second.case.world > most:
             break
-        served, works, handover, _ = run_pools(load, (first.case, second.case), (counts[0], counts[1]))
+        served, windows, handover, _ = run_pools(load, (first.case, second.case), (counts[0], counts[1]))
         if targets.miss(served) <= 1.0:
-            return Pools(counts=(counts[0], counts[1]), served=served, works=works, handover=handover)
+            return Pools(counts=(counts[0], counts[1]), served=served, windows=windows, handover=handover)
         shares = [
             0.0 if promise is None else getattr(spread, targets.statistic) / promise
             for spread, promise in ((served.first_token, targets.first_token_s), (served.token_time, targets.between_s))

@@ -18,11 +18,12 @@ import attrs
 
 from joulemap.catalog import find_system, find_usable
 from joulemap.catalog.memory import describe_setting
-from joulemap.physics import GGUF_METHOD, PRECISION_BYTES, Hardware, carried_precision, read_weight_format
+from joulemap.physics import GGUF_METHOD, PRECISION_BYTES, carried_precision, read_weight_format
 from joulemap.physics.record.weight import find_weight_format
 from joulemap.system import frozen
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.serving.chip import MEMORIES
+from joulemap.wing.llm.stack import find_overhead
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.serving.deployment import Deployment
@@ -31,25 +32,8 @@ if TYPE_CHECKING:
 ECC: Final = "ECC"
 """Word in memory types with error correction, which takes a sixteenth of GDDR."""
 
-CONTEXT: Final = 5e8
-"""Bytes of device memory that a GPU process uses before any data: kernel code, stacks, driver state.
-
-Source: recalled; nvidia-smi shows 0.4 to 0.6 GB for an empty PyTorch process.
-"""
-
-EXCHANGE: Final = 5e8
-"""Bytes of additional device memory if devices exchange data: NCCL channels and all-reduce buffers.
-
-Source: Llama 2 70B on four 40 GB A100, which leave hardly any room for a KV cache (LLM-Inference-Bench, TensorRT-LLM).
-"""
-
 TABLE: Final = "embed_tokens.weight"
 """Name of the table of tokens, if it is not the output head."""
-
-
-def find_overhead(hardware: Hardware, *, exchanges: bool) -> float:
-    """Return the bytes of a device that a process takes before any data; more if it exchanges data with others."""
-    return (CONTEXT + EXCHANGE * exchanges) * (hardware.architecture == "gpu")
 
 
 LONGEST: Final = 10**9
