@@ -13,6 +13,7 @@ import pytest
 from command import run_here
 from compare import assert_close
 from joulemap.ask.fact import Choice, Limit, Refusal
+from joulemap.domain.computed import find_unknown
 from joulemap.domain.settings import Price, Settings, Site
 from joulemap.show.present.cell import show_plain
 from joulemap.show.present.format import write
@@ -23,7 +24,7 @@ from joulemap.wing.fleet.capacity.mixture import BY_PHASE, BY_THE_HOUR, SAVED, S
 from joulemap.wing.fleet.capacity.rank import Terms
 from joulemap.wing.fleet.capacity.row import DeviceLoad, FleetRow, Sizing, count_likely, find_enough
 from joulemap.wing.fleet.demand import Demand, Level
-from joulemap.wing.fleet.generated.row import LevelRow, Station
+from joulemap.wing.fleet.generated.row import LevelRow, MixedRow, Station
 from joulemap.wing.fleet.option import read_models
 from joulemap.wing.fleet.show.fleet import list_reasons
 from joulemap.wing.llm.setting import Serving
@@ -318,6 +319,19 @@ def test_what_two_large_do_not_fill_a_small_one_takes() -> None:
     assert_close(best.kwh_per_month, 1.91 * HOURS)
     assert_close(best.gco2_per_month, 400.0 * 1.91 * HOURS)
     assert mix([large], terms_of(of_rate(1000.0))) == []
+
+
+def test_limits_of_a_demand_hold_for_fleets_of_several_kinds() -> None:
+    """Whatever is minimized: of fleets for 90 and 110 USD with 1 and 2 kW, hosts at half as much, one keeps both."""
+    mixed = MixedRow(
+        **find_unknown(MixedRow) | {"cost_per_month": 90.0}, label="a", form=SIDE_BY_SIDE, device_count=2,
+        power_w=1000.0, host_power_w=500.0, kwh_per_month=730.0, gco2_per_month=1.0,
+    )  # fmt: skip
+    dear = attrs.evolve(mixed, label="b", cost_per_month=110.0, kwh_per_month=700.0)
+    hot = attrs.evolve(mixed, label="c", power_w=2000.0, cost_per_month=80.0)
+    for objective in ("cost", "energy"):
+        demand = attrs.evolve(of_rate(1000.0), objective=objective, max_cost_per_month=100.0, max_power_w=2000.0)
+        assert [row.label for row in terms_of(demand).rank_together([dear, hot, mixed], None)] == ["a"]
 
 
 def test_at_lower_rates_those_side_by_side_get_less_or_are_given_back(tmp_path: Path) -> None:
