@@ -8,13 +8,13 @@ serve. A pair is not simulated if its bound exceeds the best fleet of one kind o
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.system import frozen
 from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS
 from joulemap.wing.fleet.capacity.mixture import BY_PHASE, MOST_REPORTED, MixturePart, form_row
 from joulemap.wing.fleet.capacity.row import DeviceLoad, FleetRow, Sizing
@@ -33,46 +33,27 @@ CELL: Final = 6
 """Maximum servers of a pool that are simulated together; a larger pool is simulated as several equal cells."""
 
 
-@frozen(kw_only=True, eq=False)
-class _Kind:
-    """Kind of server that may form the prompt pool or the answer pool."""
+Kind = tuple["Server", Sizing]
+"""Kind of server that may form the prompt pool or the answer pool, and its own fleet."""
 
-    server: Server
-    sizing: Sizing
 
-    @property
-    def prompts(self) -> Throughput | None:
-        """Throughput of prompts alone; None if one pass exceeds the target for the first token."""
-        return self.server.rates.prompts if self.server.rates else None
-
-    @property
-    def answers(self) -> Throughput | None:
-        """Throughput of answers alone; None if a single sequence exceeds the target between tokens."""
-        return self.server.rates.answers if self.server.rates else None
-
-    @property
-    def label(self) -> str:
-        return self.sizing.row.label
-
-    def value(self, throughput: Throughput, terms: Terms) -> float | None:
-        """Return a lower bound of the objective per month, for enough servers with this throughput; None without a
-        price.
-        """
-        row, station, demand = self.sizing.row, self.sizing.station, terms.demand
-        if demand.objective != "cost":
-            mean = sum(level.rate_per_s * level.share for level in demand.levels)
-            return mean * throughput.joules * station.pue_ratio * HOURS / MONTHS / 1e3
-        devices = math.ceil(demand.peak_per_s / throughput.per_s) * row.server_device_count
-        rent, price = station.price_cloud_usd_per_hour, station.price_purchase_usd
-        ways = []
-        more = max(devices - demand.owned.get(row.chip, 0), 0)
-        if not more:
-            return 0.0
-        if terms.pay in ("rented", "both") and rent is not None:
-            ways.append(more * rent * HOURS / MONTHS)
-        if terms.pay in ("bought", "both") and price is not None:
-            ways.append(more * price / (MONTHS * station.lifetime_years))
-        return min(ways, default=None)
+def _bound(sizing: Sizing, throughput: Throughput, terms: Terms) -> float | None:
+    """Return a lower bound of the objective per month of enough servers with this throughput; None without a price."""
+    row, station, demand = sizing.row, sizing.station, terms.demand
+    if demand.objective != "cost":
+        mean = sum(level.rate_per_s * level.share for level in demand.levels)
+        return mean * throughput.joules * station.pue_ratio * HOURS / MONTHS / 1e3
+    devices = math.ceil(demand.peak_per_s / throughput.per_s) * row.server_device_count
+    rent, price = station.price_cloud_usd_per_hour, station.price_purchase_usd
+    ways = []
+    more = max(devices - demand.owned.get(row.chip, 0), 0)
+    if not more:
+        return 0.0
+    if terms.pay in ("rented", "both") and rent is not None:
+        ways.append(more * rent * HOURS / MONTHS)
+    if terms.pay in ("bought", "both") and price is not None:
+        ways.append(more * price / (MONTHS * station.lifetime_years))
+    return min(ways, default=None)
 
 
 def pair_servers(
@@ -87,34 +68,36 @@ def pair_servers(
     if question.serving.output < 2:
         return []
     least_alone = None if best is None else terms.value(best)
-    kinds = [_Kind(server=server, sizing=sizing) for server, sizing in servers if terms.is_counted(sizing.row)]
+    kinds = [(server, sizing) for server, sizing in servers if terms.is_counted(sizing.row)]
     bounds = []
-    for first in (one for one in kinds if one.prompts):
-        for second in (one for one in kinds if one.answers):
-            if first.server.case.precision != second.server.case.precision:
-                continue  # both pools must store the KV cache in the same precision
-            assert first.prompts is not None
-            assert second.answers is not None
-            parts = first.value(first.prompts, terms), second.value(second.answers, terms)
-            if parts[0] is not None and parts[1] is not None:
-                bounds.append((parts[0] + parts[1], first, second))
-    bounds.sort(key=lambda one: (one[0], one[1].label, one[2].label))
+    for first, second in itertools.product(kinds, repeat=2):
+        prompts, answers = first[0].prompts, second[0].answers
+        # both pools must store the KV cache in the same precision
+        if prompts is None or answers is None or first[0].case.precision != second[0].case.precision:
+            continue
+        parts = _bound(first[1], prompts, terms), _bound(second[1], answers, terms)
+        if parts[0] is not None and parts[1] is not None:
+            per_s = min(prompts.per_s, answers.per_s)
+            bounds.append((parts[0] + parts[1], first[1].row.label, second[1].row.label, per_s, (first, second)))
+    bounds.sort(key=lambda one: one[:3])
     pairs: list[MixedRow] = []
-    for least, first, second in bounds[:TRIED]:
+    for least, _, _, per_s, both in bounds[:TRIED]:
         if pairs and least > min(least_alone or math.inf, terms.value(pairs[0]) or 0.0):
             break
-        row = _place(question, (first, second), terms, best)
+        row = _place(question, both, per_s, terms, best)
         pairs = terms.rank_together([*pairs, *([] if row is None else [row])], best)
     return pairs[:MOST_REPORTED]
 
 
-def _place(question: Question, kinds: tuple[_Kind, _Kind], terms: Terms, best: FleetRow | None) -> MixedRow | None:
-    """Return the fewest servers of two kinds that meet the targets, as a row with its costs; None if no number does."""
-    (first, second), demand = kinds, terms.demand
-    assert first.prompts is not None
-    assert second.answers is not None
-    cells = math.ceil(demand.peak_per_s / min(first.prompts.per_s, second.answers.per_s) / CELL)
-    servers = first.server, second.server
+def _place(
+    question: Question, kinds: tuple[Kind, Kind], per_s: float, terms: Terms, best: FleetRow | None
+) -> MixedRow | None:
+    """Return the fewest servers of two kinds that meet the targets, as a row with its costs; None if no number does.
+
+    `per_s` is the lower one of the rates of their servers.
+    """
+    demand, servers = terms.demand, (kinds[0][0], kinds[1][0])
+    cells = math.ceil(demand.peak_per_s / per_s / CELL)
     load = question.serving.form_load(demand.peak_per_s / cells)
     pools = size_pools(servers, load, demand.peak_per_s / cells)
     if pools is None:
@@ -125,12 +108,12 @@ def _place(question: Question, kinds: tuple[_Kind, _Kind], terms: Terms, best: F
         if index and level.rate_per_s:
             part = attrs.evolve(load, rate_per_s=level.rate_per_s / cells)
             _, windows, _, _ = run_pools(part, (servers[0].case, servers[1].case), counts)
-        for kind, count, window, some in zip(kinds, counts, windows, loads, strict=True):
-            some.append(_form_load(level, kind.sizing.row.server_device_count, count, window, cells, demand))
+        for (_, sizing), count, window, some in zip(kinds, counts, windows, loads, strict=True):
+            some.append(_form_load(level, sizing.row.server_device_count, count, window, cells, demand))
     loads[1][:] = [attrs.evolve(one, batch_w=one.batch_w + handover.joules * one.level.rate_per_s) for one in loads[1]]
     parts = [
-        MixturePart(sizing=kind.sizing, servers=count * cells, loads=some)
-        for kind, count, some in zip(kinds, counts, loads, strict=True)
+        MixturePart(sizing=sizing, servers=count * cells, loads=some)
+        for (_, sizing), count, some in zip(kinds, counts, loads, strict=True)
     ]
     return form_row(
         parts,
@@ -140,7 +123,7 @@ def _place(question: Question, kinds: tuple[_Kind, _Kind], terms: Terms, best: F
         form=BY_PHASE,
         first_token_p99_s=served.first_token.p99,
         between_p99_s=served.token_time.p99,
-        promise_fraction=first.server.targets.miss(served),
+        promise_fraction=servers[0].targets.miss(served),
         handover_s=handover.seconds,
     )
 

@@ -104,12 +104,12 @@ class Division:
         return self.serve(rate / count).power_w * count / rate
 
     def _count(self, join: Callable[[float, float], float]) -> float:
-        rates, demand = self.server.rates, self.demand
-        if rates is None or rates.prompts is None or rates.answers is None:
+        prompts, answers, demand = self.server.prompts, self.server.answers, self.demand
+        if prompts is None or answers is None:
             return math.inf
         if demand.objective != "cost":
-            return rates.prompts.joules + rates.answers.joules
-        count = math.ceil(demand.peak_per_s / join(rates.prompts.per_s, rates.answers.per_s))
+            return prompts.joules + answers.joules
+        count = math.ceil(demand.peak_per_s / join(prompts.per_s, answers.per_s))
         return float(demand.round_up(count * self.case.world))
 
     def open(self) -> None:
