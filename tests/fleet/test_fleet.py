@@ -13,6 +13,7 @@ import pytest
 from command import run_here
 from compare import assert_close
 from joulemap.ask.fact import Choice, Limit, Refusal
+from joulemap.domain.computed import find_unknown
 from joulemap.domain.settings import Price, Settings, Site
 from joulemap.show.present.cell import show_plain
 from joulemap.show.present.format import write
@@ -20,11 +21,11 @@ from joulemap.show.view import draw_figures
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.fleet.ask.fleet import FleetAnswer
 from joulemap.wing.fleet.capacity.cost import cost_fleet, list_failures
-from joulemap.wing.fleet.capacity.mixture import BY_THE_HOUR, SAVED, SIDE_BY_SIDE, find_chance_together, mix
+from joulemap.wing.fleet.capacity.mixture import BY_PHASE, BY_THE_HOUR, SAVED, SIDE_BY_SIDE, find_chance_together, mix
 from joulemap.wing.fleet.capacity.rank import Terms
 from joulemap.wing.fleet.capacity.row import DeviceLoad, FleetRow, Sizing, count_likely, find_enough
 from joulemap.wing.fleet.demand import Demand, Level
-from joulemap.wing.fleet.generated.row import LevelRow, Station
+from joulemap.wing.fleet.generated.row import LevelRow, MixedRow, Station
 from joulemap.wing.fleet.option import read_models
 from joulemap.wing.fleet.show.fleet import list_reasons
 from joulemap.wing.llm.setting import Serving
@@ -321,6 +322,19 @@ def test_what_two_large_do_not_fill_a_small_one_takes() -> None:
     assert mix([large], terms_of(of_rate(1000.0))) == []
 
 
+def test_limits_of_a_demand_hold_for_fleets_of_several_kinds() -> None:
+    """Whatever is minimized: of fleets for 90 and 110 USD with 1 and 2 kW, hosts at half as much, one keeps both."""
+    mixed = MixedRow(
+        **find_unknown(MixedRow) | {"cost_per_month": 90.0}, label="a", form=SIDE_BY_SIDE, device_count=2,
+        power_w=1000.0, host_power_w=500.0, kwh_per_month=730.0, gco2_per_month=1.0,
+    )  # fmt: skip
+    dear = attrs.evolve(mixed, label="b", cost_per_month=110.0, kwh_per_month=700.0)
+    hot = attrs.evolve(mixed, label="c", power_w=2000.0, cost_per_month=80.0)
+    for objective in ("cost", "energy"):
+        demand = attrs.evolve(of_rate(1000.0), objective=objective, max_cost_per_month=100.0, max_power_w=2000.0)
+        assert [row.label for row in terms_of(demand).rank_together([dear, hot, mixed], None)] == ["a"]
+
+
 def test_at_lower_rates_those_side_by_side_get_less_or_are_given_back(tmp_path: Path) -> None:
     """At half the rate the two idle: 450 x 2 + 50 / 2 W of the large one, 50 + 30 x 2 / 3 W of the small one. Where
     what is not needed is given back, 500 requests fill no large one and are too many for one small one: the large one
@@ -551,7 +565,7 @@ def test_answers_of_one_token_have_no_time_between_tokens_and_no_second_pool(tmp
     workspace = Workspace(tmp_path / "a.duckdb")
     answer = workspace.fleet("llama-3.1-8b", settings, demand=demand, serving=Serving(output=1))
     assert [row.between_p99_s for row in answer.ok] == [None] * len(answer.ok) != []
-    assert not answer.pairs.rows
+    assert not answer.mixtures.rows
 
 
 @pytest.mark.slow
@@ -561,19 +575,19 @@ def test_pools_of_prompts_and_answers_keep_the_promises_and_beat_what_they_say(t
     settings = Settings(hardware=("mi300x", "l40s"), precision=("bf16",))
     answer = workspace.fleet("llama-3.1-8b", settings, demand=demand, serving=Serving(prompt=2000, output=300))
     best = answer.ok[0]
-    assert answer.pairs.rows
-    for pair in answer.pairs:
-        assert pair.first_token_p99_s <= 0.5
-        assert pair.between_p99_s <= 0.03
-        assert pair.device_count == pair.prompt_device_count + pair.answer_device_count
+    pairs = [row for row in answer.mixtures if row.form == BY_PHASE]
+    assert pairs
+    for pair in pairs:
+        assert (pair.first_token_p99_s or math.inf) <= 0.5
+        assert (pair.between_p99_s or math.inf) <= 0.03
         assert_close(pair.kwh_per_month, pair.power_w * HOURS / 1e3 * answer_pue(best))
-        assert_close(pair.regret_ratio, (pair.cost_per_month or 0.0) / (best.cost_per_month or 1.0))
-    document, pair = answer.document(), answer.pairs[0]
+        assert_close(pair.saved_fraction, 1.0 - (pair.cost_per_month or 0.0) / (best.cost_per_month or 1.0))
+    document, pair = answer.document(), pairs[0]
     told = " ".join((document.answer, *document.insights))  # a statistical tie is a reason
-    is_less = (pair.regret_ratio or 1.0) < SAVED
+    is_less = (pair.saved_fraction or 0.0) > 1.0 - SAVED
     assert all((pool in told) == is_less for pool in pair.label.split(" > "))
     assert pair.probability_best is not None
-    assert (pair.probability_best > 0.5) == ((pair.regret_ratio or 1.0) < 1.0)
+    assert (pair.probability_best > 0.5) == ((pair.saved_fraction or 0.0) > 0.0)
 
 
 def answer_pue(row: FleetRow) -> float:

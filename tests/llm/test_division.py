@@ -15,7 +15,7 @@ from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.settings import Settings
 from joulemap.plan.source import Source
-from joulemap.wing.fleet.capacity.served import ROUNDS, Division, _Search
+from joulemap.wing.fleet.capacity.served import ROUNDS, Division, _choose
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.llm.capacity.case import count_node
 from joulemap.wing.llm.capacity.search import NEAR, Server, keep_better
@@ -64,17 +64,13 @@ def test_servers_take_no_fewer_devices_than_their_slower_part_needs() -> None:
 def test_what_cannot_be_near_the_best_is_not_stepped() -> None:
     """With 6 devices found, 7 are within 20 % and 8 are not."""
     opened = division(6, 20.0, 20.0, most_per_s=10.0)
-    search = _Search(waiting=[division(7, 20.0, 20.0), division(8, 20.0, 20.0)], opened=[opened])
-    chosen = search.choose()
-    assert chosen is not None
-    assert chosen.case.world == 7
-    assert search.choose() is None
-    many = [division(1, 20.0, 20.0)] * 9
-    assert _Search(waiting=many, opened=[opened] * ROUNDS).choose() is None
+    tried = _choose([opened, division(7, 20.0, 20.0), division(8, 20.0, 20.0)])
+    assert [one.case.world for one in tried] == [6, 7]
+    assert len([*_choose([opened, *[division(1, 20.0, 20.0)] * 9])]) == ROUNDS
     late = division(1, 1.0, 1.0)
     late.server.__dict__["rates"] = None
-    assert _Search(waiting=[late], opened=[opened]).choose() is None
-    assert _Search(waiting=[late]).choose() is late
+    assert [*_choose([opened, late])] == [opened]
+    assert [*_choose([late])] == [late]
 
 
 def test_of_experts_divided_or_not_the_better_is_kept() -> None:

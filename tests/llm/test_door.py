@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+
+import pytest
 
 import joulemap
 from joulemap.wing.llm import serve
@@ -36,3 +40,19 @@ def test_other_wings_come_through_the_door() -> None:
 
 def test_each_name_of_the_door_is_there() -> None:
     assert all(getattr(serve, name) is not None for name in dir(serve))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "compare resnet18 l4 h100_sxm5",
+        "fleet resnet18 l4 --rate 100/s --p99 50ms",
+        "train resnet18 h100_sxm5 --batch 32",
+    ],
+)
+def test_questions_about_other_models_load_nothing_of_serving(words: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "joulemap", *words.split(), "--db", str(tmp_path / "a.duckdb")]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    loaded = {line.rpartition("|")[2].strip() for line in told.splitlines()}
+    rooms = [f"{joulemap.__name__}.wing.llm.{room}" for room in ("ask", "capacity", "serving", "show")]
+    assert not [name for name in loaded if name.startswith(tuple(rooms))]

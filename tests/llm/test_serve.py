@@ -11,11 +11,11 @@ from engine_chip import find_chips
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.memory import find_system, find_usable
-from joulemap.wing.llm.row import ServingRow
+from joulemap.wing.llm.row import Prediction, ServingRow
 from joulemap.wing.llm.serving.deployment import Deployment
-from joulemap.wing.llm.serving.load import Load
+from joulemap.wing.llm.serving.load import CLIENT_S, Load
 from joulemap.wing.llm.serving.memory import Room
-from joulemap.wing.llm.serving.predict import find_deployment
+from joulemap.wing.llm.serving.predict import find_deployment, predict
 from joulemap.wing.llm.serving.serve import find_limits, serve
 from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.stack import find_stack
@@ -117,3 +117,18 @@ def test_links_take_their_power_from_the_cap_of_their_board() -> None:
     low = attrs.evolve(pair.hardware.tdp, value=pair.hardware.static_power.value + 40.0)
     capped = attrs.evolve(pair, hardware=attrs.evolve(pair.hardware, tdp=low))
     assert_close(find_chips(capped)[0].tdp.value, low.value - 20.0)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_a_measured_row_is_predicted_by_the_station_that_answers_questions(engine: str) -> None:
+    row = ServingRow(
+        source="a test", hardware="h100_sxm5", model="qwen3-0.6b", scope="steady_serving", engine=engine, batch=16.0,
+        client="steady", prompt_tokens=500, output_tokens=100, length_spread=1.0 / 9.0, time_to_first_token_s=1.0,
+    )  # fmt: skip
+    (told,) = predict([row], load_catalogue().find("h100_sxm5"))
+    asked = Load(in_flight=16, prompt_tokens=500, output_tokens=100, spread_fraction=row.length_spread or 0.0)
+    served = serve(deploy(engine), attrs.evolve(asked, gap_s=CLIENT_S, is_steady=True))
+    assert isinstance(told, Prediction)
+    assert_close(told.time_to_first_token_s, served.first_token.mean, rel=0.1)
+    assert_close(told.inter_token_latency_s, served.token_time.mean, rel=0.03)
+    assert_close(told.output_tokens_per_s, served.output_tokens_per_s, rel=0.05)

@@ -257,7 +257,7 @@ def test_requests_in_flight_need_few_of_the_passes_of_any_load(sequences: int, p
     few, many = Counted(surface=surface), Counted(surface=surface)
     longest = prompt + 256
     thin = choose_steady_knots(
-        sequences=sequences, contexts=(prompt, longest), prompt=prompt, prompt_tokens=2048, alone=alone
+        sequences=[sequences], contexts=(prompt, longest), prompts=[prompt], prompt_tokens=2048, alone=alone
     ).tabulate(few)
     table = choose_knots(sequences=sequences, context_tokens=longest, prompt_tokens=2048).tabulate(many)
     assert sum(few.priced) < 0.55 * sum(many.priced)

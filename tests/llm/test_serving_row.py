@@ -40,6 +40,7 @@ def test_notes_of_shipped_tables_are_read_as_those_of_their_sources(name: str) -
     rows = [row for row in table.read_rows() if isinstance(row, ServingRow)]
     assert {row.statistic for row in rows if row.source == "mlenergy"} == {"median"}
     assert {row.statistic for row in rows if row.source == "inferencex"} <= {"mean"}
+    assert {row.length_spread for row in rows if row.source == "inferencex"} <= {1.0 / 9.0}
     assert {row.uses_cache for row in rows if row.source == "wilkins"} == {False}
     assert all(row.uses_cache for row in rows if row.source != "wilkins")
 

@@ -105,7 +105,7 @@ def test_the_best_servers_without_pools_are_named_beside_pools(kept: UsersAnswer
 def test_a_target_of_unknown_width_leaves_the_probability_of_both_unknown() -> None:
     """A time of half its target with a half-width of ln 2 is met in 90 % of cases."""
     target = LatencyTarget(users=1, first_token_s=2.0)
-    found: Any = SimpleNamespace(first_token_s=1.0, between_s=0.03, target=target, servers=1)
+    found: Any = SimpleNamespace(first_token_s=1.0, between_s=0.03, target=target, server_count=1)
     known = Paid(first_token_half_width=math.log(2.0))
     assert_close(_find_chance(found, known), 0.9)
     found.target = LatencyTarget(users=1, first_token_s=2.0, between_s=0.06)
@@ -311,13 +311,13 @@ def test_the_fewest_devices_are_the_fewest_that_a_simulation_finds(tmp_path: Pat
         found = find_deployment(case, target)
         assert isinstance(found, SharedServers)
         every = [
-            _form(server, target, count).device_count
+            _form(server, target, count).total_device_count
             for server in found.divisions
-            for count in range(1, found.device_count // server.case.world + 1)
+            for count in range(1, found.total_device_count // server.case.world + 1)
             if count * server.case.most >= users and server.miss(count) <= 1.0
         ]
-        assert bool(every) != bool(found.prompt_servers)  # pools only if they take fewer devices
-        assert min(every, default=found.device_count) == found.device_count
+        assert bool(every) != bool(found.prefill_server_count)  # pools only if they take fewer devices
+        assert min(every, default=found.total_device_count) == found.total_device_count
 
 
 @pytest.mark.slow
@@ -353,8 +353,8 @@ def test_a_request_for_one_token_ends_with_it() -> None:
     case: Any = SimpleNamespace(question=SimpleNamespace(serving=Serving(prompt=100, output=1)))
     target = LatencyTarget(users=2, first_token_s=1.0)
     one = SharedServers(
-        case=case, target=target, servers=1, first_token_s=0.5, between_s=0.1,
-        miss=0.5, request_j=1.0,
+        case=case, target=target, server_count=1, first_token_s=0.5, between_s=0.1,
+        target_ratio=0.5, request_j=1.0,
     )  # fmt: skip
     assert one.request_s == 0.5
     assert_close(one.per_s, 2 / (0.5 + CLIENT_S))

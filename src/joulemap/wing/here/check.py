@@ -13,12 +13,9 @@ from joulemap.construct import parse_input
 from joulemap.domain import HardwareEntry, HardwareRef, Settings
 from joulemap.plan import select_hardware
 from joulemap.wing.here.generated.row import RunHere, ServedHere
-from joulemap.wing.here.match import Device
+from joulemap.wing.here.match import ENGINE, Device
 from joulemap.wing.here.serve import USUAL_WEIGHTS, Asked
 from joulemap.wing.here.show.word import VERIFY, VERIFY_OWN
-
-ENGINE: Final = "llamacpp"
-"""Engine of language models on a user's machine."""
 
 LAYERS: Final = re.compile(r"(\d+) of \d+ layers")
 EXPERTS: Final = re.compile(r"experts of (\d+) of (\d+) layers")

@@ -14,7 +14,7 @@ from joulemap.catalog.measurement import FIGURES, check_columns, check_range, ch
 from joulemap.domain import SCOPE
 from joulemap.physics import BOARD, BOUNDARY_NAMES, MEASURED_AT, BoundaryName
 from joulemap.system import UsageError, frozen
-from joulemap.wing.llm.serving.load import CLIENTS
+from joulemap.wing.llm.setting import CLIENTS
 
 if TYPE_CHECKING:
     from joulemap.domain import HardwareEntry
@@ -69,6 +69,7 @@ NOTES: Final[Sequence[tuple[str, re.Pattern[str], object]]] = (
     ("context_tokens", re.compile(r"context length (\d+)"), None),
     ("statistic", re.compile(r"between tokens: median(?!s over requests)|\bmedian TPOT\b"), "median"),
     ("client", re.compile(r"medians over requests|lengths vary"), "steady"),
+    ("length_spread", re.compile(r"lengths uniform in 80-100 %"), 1.0 / 9.0),
     ("prompt_kind", re.compile(r"prompt[^;]*(?:\bshort\b|some ten tokens)"), "short"),
     ("prompt_kind", re.compile(r"means over nine tests"), LOCALSCORE),
 )

@@ -41,20 +41,21 @@ from joulemap.wing.llm.row import (
     check_measured as check_measured,
     read_serving_rows as read_serving_rows,
 )
-from joulemap.wing.llm.serving.load import Served as Served
-from joulemap.wing.llm.serving.memory import (
-    Room as Room,
-    find_memory_share as find_memory_share,
-    find_overhead as find_overhead,
-)
+from joulemap.wing.llm.serving.load import Served as Served, Window as Window
+from joulemap.wing.llm.serving.memory import Room as Room, find_memory_share as find_memory_share
 from joulemap.wing.llm.serving.offload import Way as Way
 from joulemap.wing.llm.serving.predict import find_deployment as find_deployment
-from joulemap.wing.llm.serving.serve import Throughput as Throughput, Work as Work
+from joulemap.wing.llm.serving.serve import Throughput as Throughput
 from joulemap.wing.llm.serving.surface import Passes as Passes
 from joulemap.wing.llm.setting import SERVING as SERVING, Serving as Serving
 from joulemap.wing.llm.show.serving import describe_served as describe_served
 from joulemap.wing.llm.source import open_boxes as open_boxes, read_decoder as read_decoder
-from joulemap.wing.llm.stack import find_engine as find_engine, find_stack as find_stack, stack_names as stack_names
+from joulemap.wing.llm.stack import (
+    find_engine as find_engine,
+    find_overhead as find_overhead,
+    find_stack as find_stack,
+    stack_names as stack_names,
+)
 from joulemap.wing.llm.step import (
     StepPredictor as StepPredictor,
     evaluate_steps as evaluate_steps,

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -16,7 +16,14 @@ from joulemap.catalog import DATA
 from joulemap.domain import ABOVE_0, each_count, each_text, is_count
 from joulemap.domain.field import as_path, whole_to, within
 from joulemap.system import UsageError, frozen, parse_si, read_real, read_whole
-from joulemap.wing.llm.serving.load import CLIENTS, Load, Tier
+
+if TYPE_CHECKING:
+    from joulemap.wing.llm.serving.load import Load, Tier
+
+CLIENTS: Final = ("steady", "together", "waves")
+"""Clients that keep requests in flight: independent of each other; started together, as by a benchmark; started
+together again whenever all have ended, as in batches.
+"""
 
 MOST_GUESSED: Final = 15
 """Maximum draft tokens per sequence and step."""
@@ -180,6 +187,8 @@ class Serving:
 
     def form_load(self, rate_per_s: float | None) -> Load:
         """Return the steady load of independent requests, or turns of conversations, at a rate."""
+        from joulemap.wing.llm.serving.load import Load
+
         return Load(
             rate_per_s=rate_per_s,
             is_steady=True,
@@ -211,6 +220,8 @@ def load_tables(path: Path) -> Mapping[str, Mapping[str, Any]]:
 
 def read_tier(text: str) -> Tier:
     """Return a tier written as `host:200GB@50GB/s`; UsageError for another form."""
+    from joulemap.wing.llm.serving.load import Tier
+
     match = FORM.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"--cache-tier {text!r}: write a name, capacity and bandwidth, such as {EXAMPLE}")

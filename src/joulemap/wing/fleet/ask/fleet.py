@@ -37,7 +37,7 @@ from joulemap.wing.fleet.capacity.rank import OBJECTIVES, Terms, list_queues
 from joulemap.wing.fleet.capacity.row import LATE, OK, WATCHED, FleetRow, first_of_each
 from joulemap.wing.fleet.capacity.sized import SizedFleets, size_devices
 from joulemap.wing.fleet.demand import Demand, Level
-from joulemap.wing.fleet.generated.row import FleetWinner, LevelRow, MixedRow, PairRow, QueueRow
+from joulemap.wing.fleet.generated.row import FleetWinner, LevelRow, MixedRow, QueueRow
 from joulemap.wing.llm.serve import SERVING, Serving
 
 LEAST_ENERGY: Final = "least_energy"
@@ -88,9 +88,9 @@ class FleetAnswer(RunAnswer):
     rows: Table[FleetRow]
     winners: Table[FleetWinner]
     mixtures: Table[MixedRow]
-    """Fleets of several kinds of hardware that beat any fleet of one kind, best first."""
-    pairs: Table[PairRow]
-    """Fleets with separate prefill and decode pools of a language model, best first."""
+    """Fleets of several kinds of hardware: those that beat any fleet of one kind, and those with separate prefill and
+    decode pools of a language model, best first.
+    """
     at_rates: Table[LevelRow]
     """Utilization and power of each fleet at each rate."""
     queue: Table[QueueRow]
@@ -110,7 +110,7 @@ class FleetAnswer(RunAnswer):
     @property
     def is_met(self) -> bool:
         """True if a fleet of one or two kinds of hardware meets every target and limit."""
-        return bool(self.ok or self.pairs.rows)
+        return bool(self.ok or self.mixtures.rows)
 
     def find_checks(self) -> Checks:
         """Return the commands that measure a prediction of the best fleet of each chip.
@@ -161,8 +161,7 @@ class FleetAnswer(RunAnswer):
     def joined(self) -> str:
         """Table with the fleet of two kinds of hardware that the first line names; empty for one kind."""
         first = next(iter(self.facts.of(Choice)), None)
-        position = 0 if first is None else first.run - len(self.rows)
-        return "" if position < 1 else "mixtures" if position <= len(self.mixtures) else "pairs"
+        return "" if first is None or first.run <= len(self.rows) else "mixtures"
 
 
 def fleet(
@@ -211,7 +210,8 @@ def _rank(fleets: SizedFleets, demand: Demand) -> FleetAnswer:
     stored = fleets.stored
     terms = Terms(demand=demand, pay=stored.stations[0].pay, takes_all=fleets.scope.settings.takes_all)
     paid = [attrs.evolve(one, row=terms.choose_payment(one.row)) for one in fleets.sized]
-    pairs = fleets.pair(terms, terms.find_least(one.row for one in paid))
+    best = terms.find_least(one.row for one in paid)
+    pairs = fleets.pair(terms, best)
     if all(one.row.status == LATE for one in paid) and not pairs:
         nearest = sorted((one.row for one in paid), key=lambda row: (row.promise_fraction or math.inf, row.label))[:2]
         reasons = "; ".join(f"{row.label} ({row.reason})" for row in nearest) or "nothing runs it"
@@ -220,10 +220,10 @@ def _rank(fleets: SizedFleets, demand: Demand) -> FleetAnswer:
     rows = [one.row for one in ranked]
     available = [one for one in ranked if terms.is_counted(one.row)]
     winners = terms.find_winners(rows)
-    mixtures = mix(available, terms)
+    mixtures = terms.rank_together([*mix(available, terms), *pairs], best)
     return FleetAnswer(
         scope=fleets.scope,
-        facts=find_facts(fleets.scope, stored.findings, rows, winners, [*mixtures, *pairs], demand),
+        facts=find_facts(fleets.scope, stored.findings, rows, winners, mixtures, demand),
         demand=demand,
         shares=fleets.shares,
         pay=terms.pay,
@@ -231,7 +231,6 @@ def _rank(fleets: SizedFleets, demand: Demand) -> FleetAnswer:
         serving=fleets.serving,
         rows=make_table("fleet", FleetRow, rows),
         winners=make_table("fleet winners", FleetWinner, winners),
-        pairs=make_table("fleet pairs", PairRow, pairs),
         mixtures=make_table("fleet mixtures", MixedRow, mixtures),
         at_rates=make_table("fleet rates", LevelRow, [level for one in fleets.sized for level in one.levels]),
         queue=make_table("fleet queue", QueueRow, list_queues(available)),
@@ -244,7 +243,7 @@ def find_facts(
     findings: Sequence[Finding | Refusal],
     rows: Sequence[FleetRow],
     winners: Sequence[FleetWinner],
-    together: Sequence[MixedRow | PairRow],
+    together: Sequence[MixedRow],
     demand: Demand,
 ) -> Facts:
     """Return the facts of fleets; a run of the facts is a row of one kind, then of `together`.
@@ -278,19 +277,16 @@ def find_facts(
     )
 
 
-def _find_together(joined: Mapping[int, MixedRow | PairRow]) -> tuple[int, float] | None:
+def _find_together(joined: Mapping[int, MixedRow]) -> tuple[int, float] | None:
     """Return the fleet of two kinds that saves most, and the fraction that it saves; None if none saves enough."""
-    saved = {
-        key: row.saved_fraction if isinstance(row, MixedRow) else 1.0 - (row.regret_ratio or 0.0)
-        for key, row in joined.items()
-    }
+    saved = {key: 1.0 if row.saved_fraction is None else row.saved_fraction for key, row in joined.items()}
     best = max(saved, key=lambda key: saved[key], default=None)
     return None if best is None or saved[best] <= 1.0 - SAVED else (best, saved[best])
 
 
 def _choose(
     kept: Mapping[int, FleetRow],
-    joined: Mapping[int, MixedRow | PairRow],
+    joined: Mapping[int, MixedRow],
     winners: Sequence[FleetWinner],
     demand: Demand,
 ) -> Iterator[Choice]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
+from joulemap.domain import find_unknown
 from joulemap.physics import probability_better
 from joulemap.system import frozen
 from joulemap.wing.fleet.capacity.cost import cost_fleet
@@ -29,6 +30,7 @@ MOST_REPORTED: Final = 3
 
 SIDE_BY_SIDE: Final = "side by side"
 BY_THE_HOUR: Final = "by the hour"
+BY_PHASE: Final = "prefill > decode"
 
 
 @frozen(kw_only=True, eq=False)
@@ -61,8 +63,8 @@ class MixturePart:
         return cost_fleet(self.sizing.station, self.loads, self.device_count, owned, self.sizing.idle_w)
 
 
-def add_up(parts: Sequence[MixturePart], terms: Terms, best: FleetRow | None) -> dict[str, Any]:
-    """Return the fields of a mixture's row; each kind uses its cheapest way of paying.
+def form_row(parts: Sequence[MixturePart], terms: Terms, best: FleetRow | None, **own: Any) -> MixedRow:
+    """Return the row of a mixture with its `own` fields; each kind uses its cheapest way of paying.
 
     `best` is the best fleet of one kind by the objective; None if there is none.
     """
@@ -73,7 +75,7 @@ def add_up(parts: Sequence[MixturePart], terms: Terms, best: FleetRow | None) ->
     ]
     costs = [row.cost_per_month for row in rows]
     values = [(row, terms.value(row) or 0.0) for row in rows]
-    return {
+    figures = {
         "device_count": sum(part.device_count for part in parts),
         "power_w": sum(part.power_w for part in parts),
         "host_power_w": sum(part.power_w * part.sizing.station.host_energy_share_ratio for part in parts),
@@ -82,6 +84,7 @@ def add_up(parts: Sequence[MixturePart], terms: Terms, best: FleetRow | None) ->
         "cost_per_month": None if None in costs else sum(one for one in costs if one is not None),
         "probability_best": find_chance_together(values, best, terms),
     }
+    return MixedRow(**find_unknown(MixedRow) | figures | own)
 
 
 def find_chance_together(parts: Sequence[tuple[FleetRow, float]], best: FleetRow | None, terms: Terms) -> float | None:
@@ -128,14 +131,8 @@ def mix(sized: Sequence[Sizing], terms: Terms) -> list[MixedRow]:
     likely = sorted(guesses, key=lambda pair: pair[0])[: 2 * MOST_REPORTED]
     mixtures = [_place_side_by_side(parts, terms, first_row) for _, parts in likely]
     mixtures += _choose_by_hour(chosen, terms, first_row)
-    better = [(value, one) for one in mixtures if (value := terms.value(one)) is not None and value < SAVED * best]
-    ranked = [
-        attrs.evolve(one, saved_fraction=1.0 - value / best)
-        for value, one in sorted(better, key=lambda pair: (pair[0], pair[1].label))
-    ]
-    return [
-        one for one in ranked if demand.max_power_w is None or one.power_w + one.host_power_w <= demand.max_power_w
-    ][:MOST_REPORTED]
+    ranked = terms.rank_together(mixtures, first_row)
+    return [one for one in ranked if (one.saved_fraction or 0.0) > 1.0 - SAVED][:MOST_REPORTED]
 
 
 Split: TypeAlias = "tuple[tuple[Sizing, int], tuple[Sizing, int]]"
@@ -189,12 +186,7 @@ def _place_side_by_side(parts: Split, terms: Terms, best: FleetRow) -> MixedRow:
         MixturePart(sizing=sizing, servers=servers, loads=_serve(sizing, [route[index] for route in routes], demand))
         for index, (sizing, servers) in enumerate(parts)
     ]
-    return MixedRow(
-        label=" + ".join(part.label for part in placed),
-        form=SIDE_BY_SIDE,
-        saved_fraction=0.0,
-        **add_up(placed, terms, best),
-    )
+    return form_row(placed, terms, best, label=" + ".join(part.label for part in placed), form=SIDE_BY_SIDE)
 
 
 def _route(parts: Split, rate: float, demand: Demand) -> tuple[tuple[float, int], tuple[float, int]]:
@@ -263,8 +255,8 @@ def _choose_by_hour(kinds: Sequence[Sizing], terms: Terms, best: FleetRow) -> li
         return []
     hours = {one.sizing.row.label: 24.0 * sum(load.level.share for load in one.loads if load.devices) for one in parts}
     label = ", ".join(f"{name} {each:.3g} h a day" for name, each in hours.items())
-    figures = add_up(parts, terms, best) | {"device_count": chosen[0].levels[0].device_count}
-    return [MixedRow(label=label, form=BY_THE_HOUR, saved_fraction=0.0, **figures)]
+    count = chosen[0].levels[0].device_count
+    return [form_row(parts, terms, best, label=label, form=BY_THE_HOUR, device_count=count)]
 
 
 def _read_load(sizing: Sizing, place: int, level: Level) -> DeviceLoad:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -12,7 +12,7 @@ from joulemap.physics import LOGISTIC, probability_better
 from joulemap.physics.interval.probability import probability_above
 from joulemap.system import frozen
 from joulemap.wing.fleet.capacity.row import LATE, OK, OVER, WATCHED, FleetRow, Sizing, first_of_each, grow_devices
-from joulemap.wing.fleet.generated.row import FleetWinner, QueueRow
+from joulemap.wing.fleet.generated.row import FleetWinner, MixedRow, QueueRow
 from joulemap.wing.fleet.show.word import COST_OVER, NO_PRICE, POWER_OVER, SHARE_OVER, TIMES_OVER
 
 if TYPE_CHECKING:
@@ -32,18 +32,6 @@ TWICE: Final = 2.0
 """Ratio of a value to its limit from which the excess is shown as a ratio, not as a percentage."""
 
 
-class Monthly(Protocol):
-    """Fleet with its cost and energy per month, of one kind of hardware or of several."""
-
-    @property
-    def cost_per_month(self) -> float | None:
-        """Cost by the requested payment, in USD."""
-
-    @property
-    def kwh_per_month(self) -> float | None:
-        """Energy, including the data centre's overhead."""
-
-
 @frozen(kw_only=True)
 class Terms:
     """Terms on which fleets are compared: objective and limits of a demand, way of paying, and chips that count."""
@@ -59,7 +47,7 @@ class Terms:
         """Column that the objective minimizes."""
         return OBJECTIVES[self.demand.objective][0]
 
-    def value(self, row: Monthly) -> float | None:
+    def value(self, row: FleetRow | MixedRow) -> float | None:
         """Return the cost per month, or the energy per month for other objectives; carbon is proportional to energy."""
         return row.cost_per_month if self.demand.objective == "cost" else row.kwh_per_month
 
@@ -113,10 +101,21 @@ class Terms:
 
         return sorted(sized, key=order)
 
-    def _find_excess(self, row: FleetRow) -> float:
+    def rank_together(self, fleets: Iterable[MixedRow], best: FleetRow | None) -> list[MixedRow]:
+        """Return the fleets of several kinds within all limits, best first by the objective, then the surest, with what
+        each saves against the `best` fleet of one kind.
+        """
+        alone = None if best is None else self.value(best)
+        kept = [
+            (value, row) for row in fleets if (value := self.value(row)) is not None and self._find_excess(row) <= 1.0
+        ]
+        kept.sort(key=lambda one: (one[0], -(one[1].probability_best or 0.0), one[1].kwh_per_month, one[1].label))
+        return [attrs.evolve(row, saved_fraction=1.0 - value / alone if alone else None) for value, row in kept]
+
+    def _find_excess(self, row: FleetRow | MixedRow) -> float:
         """Return the highest ratio of a fleet's power or cost to its limit; infinite if a price is unknown."""
         limits = (
-            (self.demand.max_power_w, row.total_power_w),
+            (self.demand.max_power_w, (row.power_w or 0.0) + (row.host_power_w or 0.0)),
             (self.demand.max_cost_per_month, row.cost_per_month),
         )
         return max((math.inf if value is None else value / bound for bound, value in limits if bound), default=0.0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -104,12 +104,12 @@ class Division:
         return self.serve(rate / count).power_w * count / rate
 
     def _count(self, join: Callable[[float, float], float]) -> float:
-        rates, demand = self.server.rates, self.demand
-        if rates is None or rates.prompts is None or rates.answers is None:
+        prompts, answers, demand = self.server.prompts, self.server.answers, self.demand
+        if prompts is None or answers is None:
             return math.inf
         if demand.objective != "cost":
-            return rates.prompts.joules + rates.answers.joules
-        count = math.ceil(demand.peak_per_s / join(rates.prompts.per_s, rates.answers.per_s))
+            return prompts.joules + answers.joules
+        count = math.ceil(demand.peak_per_s / join(prompts.per_s, answers.per_s))
         return float(demand.round_up(count * self.case.world))
 
     def open(self) -> None:
@@ -138,34 +138,17 @@ class Division:
         return _fill_nodes(math.ceil(rate_per_s / self.most_per_s), self.case.world, self.demand)
 
 
-@define(eq=False)
-class _Search:
-    """Search over the divisions of one chip."""
-
-    waiting: list[Division]
-    opened: list[Division] = attrs.field(factory=list)
-
-    @property
-    def least(self) -> float:
-        """Devices, or joules per request, of the best simulated division."""
-        return min((one.value for one in self.opened), default=math.inf)
-
-    @property
-    def most_left(self) -> int:
-        """Maximum number of divisions that are still to be simulated."""
-        return max(0, min(len(self.waiting), ROUNDS - len(self.opened)))
-
-    def choose(self) -> Division | None:
-        """Return the next division to simulate; None if no further division may be close to the best."""
-        if len(self.opened) >= ROUNDS:
-            return None
-        if self.opened:
-            least = NEAR * self.least
-            self.waiting = [one for one in self.waiting if one.bound <= least and one.bound < math.inf]
-        if not self.waiting:
-            return None
-        self.opened.append(self.waiting.pop(0))
-        return self.opened[-1]
+def _choose(waiting: Sequence[Division]) -> Iterator[Division]:
+    """Yield the divisions of one chip that may be close to the best, in their order, each simulated before the next."""
+    opened: list[Division] = []
+    for one in waiting:
+        least = NEAR * min((each.value for each in opened), default=math.inf)
+        if opened and (one.bound > least or one.bound == math.inf):
+            continue
+        opened.append(one)
+        yield one
+        if len(opened) == ROUNDS:
+            return
 
 
 def size_deployments(
@@ -231,7 +214,7 @@ def open_servers(
     hold the model. If the question names numbers of devices or a box, exactly these divisions are returned. `report`
     gets the numbers of simulated divisions and of those that may be.
     """
-    searches: dict[tuple[object, ...], _Search] = {}
+    searches: dict[tuple[object, ...], list[Division]] = {}
     for question, plan, every in choices:
         load = question.serving.form_load(demand.peak_per_s)
         is_named = bool(question.serving.devices or question.alike)
@@ -243,22 +226,21 @@ def open_servers(
             )
             points = case.run.point.values() if len(choices) == 1 else ()
             key = (question, case) if is_named else (case.run.target, *points)
-            search = searches.setdefault(key, _Search(waiting=[]))
-            first, search.waiting = search.waiting[:1], search.waiting[1:]
-            search.waiting = first + sorted(search.waiting + ready, key=lambda one: one.order)
+            known = searches.setdefault(key, [])
+            known[1:] = sorted([*known[1:], *ready], key=lambda one: one.order)
         _release(question)
-    done = 0
-    while chosen := [one for search in searches.values() if (one := search.choose())]:
+    opened: list[Division] = []
+    running = [_choose(one) for one in searches.values()]
+    while chosen := [one for search in running if (one := next(search, None)) is not None]:
         chosen.sort(key=lambda one: (one.case.devices, one.case.experts))
-        left = sum(one.most_left for one in searches.values())
         for index, one in enumerate(chosen):
             one.open()
-            done += 1
-            report(done, done + len(chosen) - index - 1 + left)
+            opened.append(one)
+            report(len(opened), len(opened) + len(chosen) - index - 1)
             following = chosen[index + 1] if index + 1 < len(chosen) else None
             if following is None or following.case.devices != one.case.devices:
                 _release(one.case.question)
-    return [one for search in searches.values() for one in search.opened]
+    return [one for search in searches.values() for one in search if one in opened]
 
 
 def _release(question: Question) -> None:

@@ -19,7 +19,7 @@ from joulemap.system import UsageError, frozen
 from joulemap.wing.fleet.capacity.rank import Terms
 from joulemap.wing.fleet.capacity.row import FleetRow, Sizing
 from joulemap.wing.fleet.demand import Demand
-from joulemap.wing.fleet.generated.row import PairRow, Station
+from joulemap.wing.fleet.generated.row import MixedRow, Station
 from joulemap.wing.llm.serve import Serving, list_decoders
 
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
@@ -43,7 +43,7 @@ class SizedFleets:
     stored: StoredRuns
     shares: Mapping[str, float]
     sized: Sequence[Sizing]
-    pair: Callable[[Terms, FleetRow | None], list[PairRow]] = lambda _terms, _best: []
+    pair: Callable[[Terms, FleetRow | None], list[MixedRow]] = lambda _terms, _best: []
     """Function that finds separate prefill and decode pools, given the best fleet of one kind."""
     engine: str = ""
     serving: Serving | None = None

@@ -28,7 +28,7 @@ from joulemap.show import (
     show_quantity,
     show_share,
 )
-from joulemap.show.refusal import ENCLOSED
+from joulemap.show.refusal import ENCLOSED, LEFT_OUT
 from joulemap.show.run import find_conditions, repeat_boundary
 from joulemap.show.title import bind
 from joulemap.wing.fleet.ask.fleet import FleetAnswer
@@ -76,7 +76,6 @@ BATCH: Final = Template("{batch_mean:plain} of {batch}")
 CAPACITY: Final = Template("{ratio:x}")
 CAPACITY_OVER: Final = Template("over {ratio:plain}x")
 UTILIZATION_UNDER: Final = Template("under {share:%}", is_number=True)
-LEFT_OUT: Final = Template("Left out: {reasons}")
 DELAYED_MEANS: Final = (
     "delayed: the first request of a batch waits for others, up to the delay limit, which saves energy"
 )
@@ -471,7 +470,6 @@ def choose(answer: FleetAnswer, repeated: Sequence[str] = (), **_: Any) -> Mappi
     """Return the title, the tables of the first screen, and the values of slots of parts and steps."""
     values: dict[str, Any] = {
         "title": title_fleets(answer),
-        "objective": answer.demand.objective,
         "shown": ("rows", answer.joined),
         "steps": (),
     }
@@ -536,14 +534,8 @@ FLEET: Final = Shape(
         Part(
             title="Mixed hardware",
             table="mixtures",
-            columns="label | *form | *cost_per_month | kwh_per_month | power_w | *saved_fraction | probability_best?",
-            is_long=True,
-        ),
-        Part(
-            title="Separate prefill and decode",
-            table="pairs",
-            columns="label | *cost_per_month | kwh_per_month | *first_token_p99_s | *between_p99_s | handover_s | "
-            "power_w | *{objective} relative to one pool regret_ratio | probability_best?",
+            columns="label | *form | *cost_per_month | kwh_per_month | *first_token_p99_s? | *between_p99_s? | "
+            "handover_s? | power_w | *saved_fraction | probability_best?",
             is_long=True,
         ),
         Part(title="Missed targets and limits", table="missed", columns="label | *reason", is_long=True),

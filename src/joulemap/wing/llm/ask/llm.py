@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import attrs
 
 from joulemap.ask import Checks, Facts, RunAnswer, Scope, drop_idle_hours, read_usage
 from joulemap.ask.answer import fetch_tables
-from joulemap.ask.candidate import HOURS, find_busy_hours
+from joulemap.ask.candidate import HOURS, NO_FACTS, find_busy_hours
 from joulemap.domain import SERVED, Settings, Table, make_table, name_configured
 from joulemap.generated.cost import AssumedNumber
 from joulemap.plan import Plan, Source, is_choice
@@ -36,8 +36,6 @@ from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.serving.batch import BatchCost
 from joulemap.wing.llm.setting import SERVING, Serving
 from joulemap.wing.llm.stack import describe_engine
-
-NO_FACTS: Final = Facts(asked=(), runs={}, facts=())
 
 
 @frozen(kw_only=True)

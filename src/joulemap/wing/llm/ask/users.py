@@ -223,10 +223,12 @@ def _pay(
     devices.
     """
     best: dict[str, DeploymentChoice] = {}
-    for each in sorted(choices, key=lambda each: (each[0].miss > 1.0, each[0].device_count, each[0].miss)):
+    for each in sorted(
+        choices, key=lambda each: (not each[0].is_met, each[0].total_device_count, each[0].target_ratio)
+    ):
         best.setdefault(each[0].case.hardware, each)
     most = max(one.case.devices for one, *_ in best.values())
-    batch = min(-(-one.target.users // one.servers) for one, *_ in best.values())
+    batch = min(one.users_per_server for one, *_ in best.values())
     chosen = []
     for one, _, plan in best.values():
         case = next((server.case for server in one.divisions if server.case.devices == most), one.case)

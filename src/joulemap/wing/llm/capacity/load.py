@@ -18,10 +18,9 @@ from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED, Case, Handover
 from joulemap.wing.llm.capacity.question import Question
 from joulemap.wing.llm.capacity.row import NOT_STORED, Stored, name_case, share_assumed
 from joulemap.wing.llm.generated.row import LoadRow, PoolRow
-from joulemap.wing.llm.serving.load import CLIENT_S, ROUNDS, Load, Served
+from joulemap.wing.llm.serving.load import CLIENT_S, ROUNDS, Load, Served, Window
 from joulemap.wing.llm.serving.request import read_requests
 from joulemap.wing.llm.serving.serve import (
-    Work,
     find_limits,
     find_saturated_rates,
     open_deployment,
@@ -301,8 +300,8 @@ def _mean_lengths(load: Load) -> tuple[float, float, float]:
 
 def run_pools(
     load: Load, cases: tuple[Case, Case], counts: tuple[int, int]
-) -> tuple[Served, tuple[Work, Work], Handover, int]:
-    """Return the simulated load on a prefill pool and a decode pool, the work of each, and the move of the cache of a
+) -> tuple[Served, tuple[Window, Window], Handover, int]:
+    """Return the simulated load on a prefill pool and a decode pool, the window of each, and the move of the cache of a
     mean prompt, with its tokens.
     """
 
@@ -314,8 +313,8 @@ def run_pools(
     (first, second), prompt = cases, round(_mean_lengths(load)[0])
     handover = first.hand_over(second, prompt)
     pools = open_pool(first, counts[0], only_prompts=True), open_pool(second, counts[1], only_prompts=False)
-    served, works = simulate_pools(pools, load, handover_token_s=handover.seconds / prompt)
-    return served, works, handover, prompt
+    served, windows = simulate_pools(pools, load, handover_token_s=handover.seconds / prompt)
+    return served, windows, handover, prompt
 
 
 def _simulate(

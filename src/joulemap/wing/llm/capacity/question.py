@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from joulemap.store import Connection
     from joulemap.wing.llm.serving.memory import Room
 
-SERVING: Final = Serving()
-"""Default request: prompts of 2,048 tokens and answers of 256, on the fewest devices that can store the model."""
-
 HARDWARE: Final = ("h100_sxm5", "h200_sxm", "b200_sxm", "mi300x", "gaudi3", "tpu_v6e")
 """Default hardware, on which models of all sizes are served."""
 

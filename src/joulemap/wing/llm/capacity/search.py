@@ -16,8 +16,8 @@ import attrs
 from joulemap.system import UnsupportedError, frozen
 from joulemap.wing.llm.capacity.case import Case, Handover
 from joulemap.wing.llm.capacity.load import run_pools, serve_one
-from joulemap.wing.llm.serving.load import CLIENT_S, Load, Log, Served, Spread
-from joulemap.wing.llm.serving.serve import SaturatedRates, Work, find_limits, find_saturated_rates, list_knots
+from joulemap.wing.llm.serving.load import CLIENT_S, Load, Log, Served, Spread, Window
+from joulemap.wing.llm.serving.serve import SaturatedRates, Throughput, find_limits, find_saturated_rates, list_knots
 from joulemap.wing.llm.setting import Serving
 
 NEAR: Final = 1.06
@@ -119,12 +119,21 @@ class Server:
         return attrs.evolve(rates, prompts=None) if is_late else rates
 
     @property
+    def prompts(self) -> Throughput | None:
+        """Throughput of prompts alone; None if one pass exceeds the target for the first token."""
+        return self.rates.prompts if self.rates else None
+
+    @property
+    def answers(self) -> Throughput | None:
+        """Throughput of answers alone; None if a single sequence exceeds the target between tokens."""
+        return self.rates.answers if self.rates else None
+
+    @property
     def work_s(self) -> float:
         """Approximate seconds of a server's time per request; infinite if it misses its targets without load."""
-        rates = self.rates
-        if rates is None or rates.prompts is None or rates.answers is None:
+        if self.prompts is None or self.answers is None:
             return math.inf
-        return 1.0 / rates.prompts.per_s + 1.0 / rates.answers.per_s
+        return 1.0 / self.prompts.per_s + 1.0 / self.answers.per_s
 
     @property
     def least(self) -> int:
@@ -201,7 +210,7 @@ class Pools:
 
     counts: tuple[int, int]
     served: Served
-    works: tuple[Work, Work]
+    windows: tuple[Window, Window]
     handover: Handover
 
 
@@ -212,16 +221,16 @@ def size_pools(servers: tuple[Server, Server], load: Load, per_s: float, most: f
     `ROUNDS` pools that miss, and if more than `most` devices are needed.
     """
     (first, second), targets = servers, servers[0].targets
-    if first.rates is None or second.rates is None or not first.rates.prompts or not second.rates.answers:
+    if first.prompts is None or second.answers is None:
         return None
-    rates = first.rates.prompts.per_s, second.rates.answers.per_s
+    rates = first.prompts.per_s, second.answers.per_s
     counts = [max(1, math.ceil(per_s / each)) for each in rates]
     for _ in range(ROUNDS):
         if counts[0] * first.case.world + counts[1] * second.case.world > most:
             break
-        served, works, handover, _ = run_pools(load, (first.case, second.case), (counts[0], counts[1]))
+        served, windows, handover, _ = run_pools(load, (first.case, second.case), (counts[0], counts[1]))
         if targets.miss(served) <= 1.0:
-            return Pools(counts=(counts[0], counts[1]), served=served, works=works, handover=handover)
+            return Pools(counts=(counts[0], counts[1]), served=served, windows=windows, handover=handover)
         shares = [
             0.0 if promise is None else getattr(spread, targets.statistic) / promise
             for spread, promise in ((served.first_token, targets.first_token_s), (served.token_time, targets.between_s))

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
+from joulemap.domain import take
 from joulemap.physics import probability_better
 from joulemap.system import UnsupportedError, UsageError, frozen
 from joulemap.wing.llm.capacity.case import UNSUPPORTED, Case, describe_node
@@ -64,17 +65,17 @@ class SharedServers:
 
     case: Case
     target: LatencyTarget
-    servers: int
-    prompt_servers: int = 0
+    server_count: int
+    prefill_server_count: int = 0
     """Servers of a separate prefill pool; 0 if each server does both phases."""
     first_token_s: float
     between_s: float
-    miss: float
+    target_ratio: float
     """Highest ratio of a mean time to its target; above 1 if the target is missed."""
     request_j: float
     hits: tuple[float, ...] = (0.0,)
     """Share of prompt tokens found on the device and in each lower tier."""
-    uncached_j: float | None = None
+    uncached_request_j: float | None = None
     """Energy of a request if no prefix is reused; None without a prefix cache."""
     divisions: tuple[Server, ...] = ()
     """All divisions of its case, which share the users."""
@@ -85,9 +86,19 @@ class SharedServers:
         return self.case.question
 
     @property
-    def device_count(self) -> int:
+    def is_met(self) -> bool:
+        """True if all mean times are within the target."""
+        return self.target_ratio <= 1.0
+
+    @property
+    def users_per_server(self) -> int:
+        """Number of concurrent requests of a server."""
+        return -(-self.target.users // self.server_count)
+
+    @property
+    def total_device_count(self) -> int:
         """Number of devices of all servers."""
-        return (self.servers + self.prompt_servers) * self.case.world
+        return (self.server_count + self.prefill_server_count) * self.case.world
 
     @property
     def request_s(self) -> float:
@@ -97,7 +108,7 @@ class SharedServers:
     @property
     def device_s(self) -> float:
         """Device time per request in seconds: all devices over requests per second."""
-        return self.device_count / self.per_s
+        return self.total_device_count / self.per_s
 
     @property
     def per_s(self) -> float:
@@ -120,13 +131,14 @@ def find_deployment(case: Case, target: LatencyTarget) -> SharedServers | str:
     if not divisions:
         return TOO_MANY(users=target.users, most=MOST_DEVICES, hardware=case.hardware)
     try:
-        best = _find_least(divisions, target, lambda one: one.miss <= 1.0)
+        best = _find_least(divisions, target, lambda one: one.is_met)
         if best is None:
             best = min(
-                (_form(one, target, _count_most(one)) for one in _list_nearest(divisions)), key=lambda one: one.miss
+                (_form(one, target, _count_most(one)) for one in _list_nearest(divisions)),
+                key=lambda one: one.target_ratio,
             )
         # a server that does both phases is simpler: two pools are chosen only if they take fewer devices
-        most = best.device_count - 1 if best.miss <= 1.0 else MOST_DEVICES
+        most = best.total_device_count - 1 if best.is_met else MOST_DEVICES
         best = _find_pools(divisions, target, most) or best
     except UnsupportedError as error:
         return str(error)
@@ -172,7 +184,7 @@ def _find_least(
     dear = math.inf
     for one in divisions:
         world, fewest = one.case.world, above // one.case.world + 1
-        most = _count_most(one) if best is None else min(_count_most(one), best.device_count // world)
+        most = _count_most(one) if best is None else min(_count_most(one), best.total_device_count // world)
         if fewest > most or world > dear or one.work_s == math.inf:
             continue
         least = max(one.least, fewest)
@@ -180,7 +192,9 @@ def _find_least(
         most = max((count for count in counts if count * world <= most_s * one.bound_per_s(count)), default=0)
         if least == 1 and counts and not most:
             dear = world  # passes of a request shorten at most in proportion to the devices
-        is_slower = best is not None and least * world == best.device_count and one.bound_per_s(least) <= best.per_s
+        is_slower = (
+            best is not None and least * world == best.total_device_count and one.bound_per_s(least) <= best.per_s
+        )
         if least > most or is_slower or (most_s < math.inf and _form(one, target, least).device_s > most_s):
             continue
 
@@ -190,7 +204,7 @@ def _find_least(
         count = one.find_fewest(least, least, most, is_enough)
         if count < math.inf:
             found = _form(one, target, int(count))
-            best = min(best or found, found, key=lambda one: (one.device_count, -one.per_s))
+            best = min(best or found, found, key=lambda one: (one.total_device_count, -one.per_s))
     return best
 
 
@@ -204,18 +218,20 @@ def _find_pools(divisions: Sequence[Server], target: LatencyTarget, most: int) -
             if pools is not None:
                 whole = _share(one.case, target, pools.counts[1], pools.served, one.load)
                 request_j = whole.request_j + pools.handover.joules
-                best = attrs.evolve(whole, prompt_servers=pools.counts[0], request_j=request_j)
-                most = best.device_count - 1
+                best = attrs.evolve(whole, prefill_server_count=pools.counts[0], request_j=request_j)
+                most = best.total_device_count - 1
     return best
 
 
 def _add_uncached(deployed: SharedServers) -> SharedServers:
-    """Return a deployment with `uncached_j` set, if it reuses prefixes and has no separate pools."""
-    if not deployed.question.serving.reuses_prefixes or deployed.prompt_servers:
+    """Return a deployment with `uncached_request_j` set, if it reuses prefixes and has no separate pools."""
+    if not deployed.question.serving.reuses_prefixes or deployed.prefill_server_count:
         return deployed
-    load = open_load(deployed.case, math.ceil(deployed.target.users / deployed.servers))
+    load = open_load(deployed.case, math.ceil(deployed.target.users / deployed.server_count))
     served, _ = serve_one(deployed.case, forget_cache(load))
-    return attrs.evolve(deployed, uncached_j=served.energy_per_output_token_j * deployed.question.serving.output)
+    return attrs.evolve(
+        deployed, uncached_request_j=served.energy_per_output_token_j * deployed.question.serving.output
+    )
 
 
 def find_likelier(deployed: SharedServers, paid: Paid, *, likely: float, most_ratio: float) -> SharedServers | None:
@@ -227,9 +243,9 @@ def find_likelier(deployed: SharedServers, paid: Paid, *, likely: float, most_ra
     most_s = most_ratio * deployed.device_s
 
     def is_likely(one: SharedServers) -> bool:
-        return one.miss <= 1.0 and one.device_s <= most_s and (_find_chance(one, paid) or 0.0) >= likely
+        return one.is_met and one.device_s <= most_s and (_find_chance(one, paid) or 0.0) >= likely
 
-    best = _find_least(deployed.divisions, deployed.target, is_likely, above=deployed.device_count, most_s=most_s)
+    best = _find_least(deployed.divisions, deployed.target, is_likely, above=deployed.total_device_count, most_s=most_s)
     return best and _add_uncached(best)
 
 
@@ -251,10 +267,10 @@ def _share(case: Case, target: LatencyTarget, servers: int, served: Served, load
     return SharedServers(
         case=case,
         target=target,
-        servers=servers,
+        server_count=servers,
         first_token_s=served.first_token.mean,
         between_s=served.token_time.mean,
-        miss=target.means.miss(served),
+        target_ratio=target.means.miss(served),
         request_j=served.energy_per_output_token_j * case.question.serving.output,
         hits=hits,
     )
@@ -266,9 +282,9 @@ def name_servers(deployed: SharedServers) -> str:
     server = case.hardware if case.world == 1 else f"{case.hardware} x{case.world}"
     if case.experts > 1:
         server += f" ep{case.experts}"
-    if deployed.prompt_servers:
-        return f"{deployed.prompt_servers} prefill + {deployed.servers} decode of {server}"
-    return f"{deployed.servers} of {server}"
+    if deployed.prefill_server_count:
+        return f"{deployed.prefill_server_count} prefill + {deployed.server_count} decode of {server}"
+    return f"{deployed.server_count} of {server}"
 
 
 @frozen(kw_only=True)
@@ -302,46 +318,37 @@ def form_row(deployed: SharedServers, paid: Paid, quality: str, *, is_published:
     """Return the row of a deployment."""
     serving, case = deployed.question.serving, deployed.case
     tokens = serving.mean_prompt + serving.output
-    usd = None if paid.device_usd_per_s is None else paid.device_usd_per_s * deployed.device_count / deployed.per_s
-    carbon = None if paid.gco2_per_j is None else paid.gco2_per_j * deployed.request_j
-    return UserRow(
-        label=name_servers(deployed),
-        hardware=case.hardware,
-        precision=case.precision,
-        is_published=is_published,
-        device_count=case.world,
-        expert_device_count=case.experts,
-        server_count=deployed.servers,
-        prefill_server_count=deployed.prompt_servers,
-        total_device_count=deployed.device_count,
-        users_per_server=-(-deployed.target.users // deployed.servers),
-        largest_users=case.most,
-        is_met=deployed.miss <= 1.0,
-        target_ratio=deployed.miss,
-        met_probability=_find_chance(deployed, paid),
-        first_token_s=deployed.first_token_s,
-        between_s=deployed.between_s,
-        first_token_half_width=_find_first_half_width(deployed, paid),
-        between_half_width=SlowHost.of(case.server).widen(paid.between_half_width, deployed.between_s),
-        request_s=deployed.request_s,
-        tokens_per_s=deployed.per_s * tokens,
-        output_tokens_per_s=deployed.per_s * serving.output,
-        usd_per_million=None if usd is None else 1e6 * usd / tokens,
-        million_j=1e6 * deployed.request_j / tokens,
-        gco2_per_million=None if carbon is None else 1e6 * carbon / tokens,
-        request_usd=usd,
-        request_j=deployed.request_j,
-        request_gco2=carbon,
-        quality=quality,
-        prefix_hit_fraction=sum(deployed.hits) if serving.reuses_prefixes else None,
-        tier_hit_fraction=sum(deployed.hits[1:]) if serving.reuses_prefixes else None,
-        uncached_request_j=deployed.uncached_j,
+    usd = (
+        None if paid.device_usd_per_s is None else paid.device_usd_per_s * deployed.total_device_count / deployed.per_s
     )
+    carbon = None if paid.gco2_per_j is None else paid.gco2_per_j * deployed.request_j
+    row: dict[str, Any] = {
+        **take(UserRow, deployed, case),
+        "label": name_servers(deployed),
+        "is_published": is_published,
+        "device_count": case.world,
+        "expert_device_count": case.experts,
+        "largest_users": case.most,
+        "met_probability": _find_chance(deployed, paid),
+        "first_token_half_width": _find_first_half_width(deployed, paid),
+        "between_half_width": SlowHost.of(case.server).widen(paid.between_half_width, deployed.between_s),
+        "tokens_per_s": deployed.per_s * tokens,
+        "output_tokens_per_s": deployed.per_s * serving.output,
+        "usd_per_million": None if usd is None else 1e6 * usd / tokens,
+        "million_j": 1e6 * deployed.request_j / tokens,
+        "gco2_per_million": None if carbon is None else 1e6 * carbon / tokens,
+        "request_usd": usd,
+        "request_gco2": carbon,
+        "quality": quality,
+        "prefix_hit_fraction": sum(deployed.hits) if serving.reuses_prefixes else None,
+        "tier_hit_fraction": sum(deployed.hits[1:]) if serving.reuses_prefixes else None,
+    }
+    return UserRow(**row)
 
 
 def _find_first_half_width(deployed: SharedServers, paid: Paid) -> float | None:
     """Return the half-width of the mean time to first token; None if it is unknown."""
-    width, is_alone = paid.first_token_half_width, deployed.target.users <= deployed.servers
+    width, is_alone = paid.first_token_half_width, deployed.target.users <= deployed.server_count
     return width if width is None or is_alone or deployed.question.serving.pause_s else math.hypot(width, AT_ONCE)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.system import UsageError, define, frozen
+from joulemap.wing.llm.setting import CLIENTS
 
 if TYPE_CHECKING:
     from attrs import Attribute
@@ -166,11 +167,6 @@ whose client keeps requests together, are predicted with an error of 9 % at 30 t
 
 ROUNDS: Final = {"together": 10, "waves": 3}
 """Requests of a simulated client that are not independent, as a multiple of those in flight. Source: a choice."""
-
-CLIENTS: Final = ("steady", "together", "waves")
-"""Clients that keep requests in flight: independent of each other; started together, as by a benchmark; started
-together again whenever all have ended, as in batches.
-"""
 
 
 @frozen(kw_only=True)

@@ -18,11 +18,12 @@ import attrs
 
 from joulemap.catalog import find_system, find_usable
 from joulemap.catalog.memory import describe_setting
-from joulemap.physics import GGUF_METHOD, PRECISION_BYTES, Hardware, carried_precision, read_weight_format
+from joulemap.physics import GGUF_METHOD, PRECISION_BYTES, carried_precision, read_weight_format
 from joulemap.physics.record.weight import find_weight_format
 from joulemap.system import frozen
 from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
 from joulemap.wing.llm.serving.chip import MEMORIES
+from joulemap.wing.llm.stack import find_overhead
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.serving.deployment import Deployment
@@ -31,28 +32,8 @@ if TYPE_CHECKING:
 ECC: Final = "ECC"
 """Word in memory types with error correction, which takes a sixteenth of GDDR."""
 
-MIDDLE: Final = 0.5
-"""Mean share of an answer that is in the KV cache under a steady load, where answers are at every stage."""
-
-CONTEXT: Final = 5e8
-"""Bytes of device memory that a GPU process uses before any data: kernel code, stacks, driver state.
-
-Source: recalled; nvidia-smi shows 0.4 to 0.6 GB for an empty PyTorch process.
-"""
-
-EXCHANGE: Final = 5e8
-"""Bytes of additional device memory if devices exchange data: NCCL channels and all-reduce buffers.
-
-Source: Llama 2 70B on four 40 GB A100, which leave hardly any room for a KV cache (LLM-Inference-Bench, TensorRT-LLM).
-"""
-
 TABLE: Final = "embed_tokens.weight"
 """Name of the table of tokens, if it is not the output head."""
-
-
-def find_overhead(hardware: Hardware, *, exchanges: bool) -> float:
-    """Return the bytes of a device that a process takes before any data; more if it exchanges data with others."""
-    return (CONTEXT + EXCHANGE * exchanges) * (hardware.architecture == "gpu")
 
 
 LONGEST: Final = 10**9
@@ -207,12 +188,9 @@ class Room:
         """Bytes that weights, workspace and KV cache may take together; an engine may leave part of the capacity."""
         return self.weights + self.workspace + self.free
 
-    def sequences(self, prompt_tokens: float, output_tokens: float, grown: float = GROWN) -> float:
-        """Return the mean number of sequences that fit at once; below 1 if not even one fits.
-
-        `grown` is the mean share of an answer in the KV cache; engines that reserve the whole output count all of it.
-        """
-        each = self.cache(prompt_tokens + (1.0 if self.deployment.stack.reserves_output else grown) * output_tokens)
+    def sequences(self, prompt_tokens: float, output_tokens: float) -> float:
+        """Return the mean number of sequences that fit at once; below 1 if not even one fits."""
+        each = self.cache(prompt_tokens + (1.0 if self.deployment.stack.reserves_output else GROWN) * output_tokens)
         return max(0.0, min(self.free / each if each else math.inf, self.states))
 
     @cached_property

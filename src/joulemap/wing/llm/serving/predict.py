@@ -8,7 +8,6 @@ steady_serving   a constant number of requests in flight
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -25,13 +24,12 @@ from joulemap.wing.llm.decoder.pass_name import find_decoder
 from joulemap.wing.llm.row import LOCALSCORE, Prediction, ServingRow
 from joulemap.wing.llm.serving.batch import Batch, grow, prefill, run_batches
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
-from joulemap.wing.llm.serving.load import CLIENT_S, ROUNDS, Load
-from joulemap.wing.llm.serving.memory import GROWN, MIDDLE, Room
+from joulemap.wing.llm.serving.load import CLIENT_S, ROUNDS, Limits, Load
+from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.offload import Offload, Way
 from joulemap.wing.llm.serving.pass_error import find_thin_widths
-from joulemap.wing.llm.serving.serve import open_deployment, simulate
-from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
-from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.llm.serving.serve import find_limits, open_deployment, simulate, wait_for_ranks
+from joulemap.wing.llm.serving.surface import Passes, Table, choose_steady_knots
 from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.stack import FP4, NARROW, Stack, find_stack
 
@@ -40,6 +38,9 @@ if TYPE_CHECKING:
 
 Served = Deployment | Offload
 """Model on equal devices, or divided between unlike ones."""
+
+Priced = Table | JoulemapError | KeyError | None
+"""Costs of passes, or the reason why there are none; None if they are not shared."""
 
 PROMPT: Final = 200.0
 """Assumed prompt length in tokens if a row states none: a typical user question.
@@ -86,6 +87,9 @@ recipes, hholtmann/llm-consumer-gpu-benchmark, LottoLottoLotto/4x3090-llm-benchm
 1.1 that cover 80 % of 152 times, predicted with a constant share of requests that arrive together.
 """
 
+LEAST_COUNTED: Final = 150
+"""Least number of requests of a steady load whose means are predicted. Source: a choice."""
+
 SPREAD: Final = 0.5
 """Spread of the lengths of a load that states means of lengths, not lengths. Source: assumed."""
 
@@ -112,14 +116,14 @@ def predict_together(
     """
     deployments = _deploy(asked, others)
     asked = [(_share(row, one), hardware) for (row, hardware), one in zip(asked, deployments, strict=True)]
-    _price_steady([row for row, _ in asked], deployments)
+    tables = _tabulate([row for row, _ in asked], deployments)
     results: dict[int, Prediction | Reason] = {}
     found: dict[int, tuple[ServingRow, Served, Prediction]] = {}
     for number, ((row, hardware), deployment) in enumerate(zip(asked, deployments, strict=True)):
         try:
             if isinstance(deployment, Exception):
                 raise deployment
-            found[number] = row, deployment, _predict(row, deployment)
+            found[number] = row, deployment, _predict(row, deployment, tables.get(deployment))
         except JoulemapError as error:
             results[number] = error.reason
         except KeyError as error:
@@ -174,22 +178,34 @@ def _count_replicas(row: ServingRow, deployment: Served) -> int:
     return 1 if isinstance(deployment, Deployment) and deployment.data_devices > 1 else row.data_parallel or 1
 
 
-def _price_steady(rows: Sequence[ServingRow], deployments: Sequence[Served | Exception]) -> None:
-    """Evaluate the passes of all steady loads of each deployment at once; errors are raised where a row needs them."""
-    loads: dict[Served, list[Passes]] = {}
+def _tabulate(rows: Sequence[ServingRow], deployments: Sequence[Served | Exception]) -> dict[Served, Priced]:
+    """Return the costs of each deployment's passes, which all of its steady loads share, or why there are none."""
+    loads: dict[Served, list[ServingRow]] = {}
     for row, one in zip(rows, deployments, strict=True):
-        if SCOPE[row.scope].is_loaded and not isinstance(one, Exception):
-            with contextlib.suppress(JoulemapError, KeyError):
-                known = list_passes(_load(row, one))
-                loads.setdefault(one, []).append(known)
-    for deployment, passes in loads.items():
-        with contextlib.suppress(JoulemapError, KeyError):
-            deployment.price(Passes.joined(tuple(passes)))
+        if SCOPE[row.scope].is_loaded and row.output_tokens is not None and not isinstance(one, Exception):
+            loads.setdefault(one, []).append(row)
+    tables: dict[Served, Priced] = {}
+    for deployment, some in loads.items():
+        lengths = [_lengths(row) for row in some]
+        prompts = sorted({prompt for prompt, _ in lengths})
+        try:
+            knots = choose_steady_knots(
+                sequences=[max(1.0, row.batch) for row in some],
+                contexts=(prompts[0], max(map(sum, lengths))),
+                prompts=(prompts[0], prompts[-1]),
+                prompt_tokens=deployment.step_tokens,
+                alone=not deployment.stack.mixes,
+            )
+            tables[deployment] = knots.tabulate(deployment)
+        except (JoulemapError, KeyError) as error:
+            tables[deployment] = error
+    return tables
 
 
-def _predict(row: ServingRow, deployment: Served) -> Prediction:
-    """Predict the quantities of a row without half-widths."""
-    prediction = _SCOPES[row.scope](row, deployment)
+def _predict(row: ServingRow, deployment: Served, table: Priced) -> Prediction:
+    """Predict the quantities of a row without half-widths; `table` has the passes of steady loads."""
+    is_steady = SCOPE[row.scope].is_loaded
+    prediction = _simulate(row, deployment, table) if is_steady else _SCOPES[row.scope](row, deployment)
     if (replicas := _count_replicas(row, deployment)) > 1:  # rates and powers are of all
         wholes = ("output_tokens_per_s", "total_tokens_per_s", "power_w")
         whole = {name: replicas * one for name in wholes if (one := getattr(prediction, name)) is not None}
@@ -369,7 +385,7 @@ def _lengths(row: ServingRow) -> tuple[float, float]:
     return prompt, FEWEST if row.output_tokens is None else row.output_tokens
 
 
-def _room(deployment: Served, batch: float, prompt: float, output: float, grown: float = GROWN) -> float:
+def _room(deployment: Served, batch: float, prompt: float, output: float) -> float:
     """Return the number of sequences of a measured batch that fit at once, at least one.
 
     The measured run did fit, so one sequence may exceed the engine's usual memory share. Engines that wait for a full
@@ -379,7 +395,7 @@ def _room(deployment: Served, batch: float, prompt: float, output: float, grown:
     if isinstance(deployment, Offload):
         return batch
     room = Room(deployment=deployment, prompts=batch * prompt)
-    fitting = room.sequences(prompt, output, grown)
+    fitting = room.sequences(prompt, output)
     needed = room.weights + room.workspace + room.cache(prompt + output)
     capacity = deployment.hardware.memory_capacity.value
     if fitting < 1.0 and needed > capacity:
@@ -447,69 +463,64 @@ def _predict_tests(deployment: Served) -> Prediction:
     return Prediction(time_to_first_token_s=first_s, inter_token_latency_s=1.0 / rate, output_tokens_per_s=rate)
 
 
-def _load(row: ServingRow, deployment: Served) -> Steady:
-    """Return the load of a row of steady serving; raises as `_room` does."""
-    prompt, output = _lengths(row)
-    stack = deployment.stack
-    return Steady(
-        in_flight=row.batch,
-        prompt_tokens=prompt,
-        output_tokens=output,
-        room=_room(deployment, row.batch, prompt, output, MIDDLE),
-        step_tokens=deployment.step_tokens,
-        mixes=stack.mixes,
-        request_s=stack.value("request"),
-        rank_wait_steps=stack.value("rank_wait") * (isinstance(deployment, Deployment) and deployment.data_devices > 1),
-    )
-
-
-def _predict_steady(row: ServingRow, deployment: Served) -> Prediction:
+def _simulate(row: ServingRow, deployment: Served, table: Priced = None) -> Prediction:
+    """Return the prediction of a load whose requests are simulated, all at once if it is offline, as `serve` does."""
     if row.output_tokens is None:
         raise UnsupportedError("the output length is not stated", code="unstated_output")
-    prompt, output = _lengths(row)
-    if isinstance(deployment, Deployment) and (row.client == "together" or row.has_unknown_client):
-        return _simulate(row, deployment)
-    cost = run_steady(deployment, _load(row, deployment))
-    return Prediction(
-        time_to_first_token_s=cost.first_token_s,
-        inter_token_latency_s=cost.median_step_s if row.statistic == "median" else cost.step_s,
-        request_latency_s=cost.request_s,
-        output_tokens_per_s=cost.output_tokens_per_s,
-        total_tokens_per_s=cost.output_tokens_per_s * (1.0 + prompt / output),
-        energy_per_output_token_j=cost.output_token_j,
-        energy_per_request_j=cost.output_token_j * output,
-        power_w=cost.power_w,
-    )
-
-
-def _simulate(row: ServingRow, deployment: Deployment) -> Prediction:
-    """Return the prediction of a load whose requests start together, all at once if it is offline, as `serve` does."""
+    if isinstance(table, Exception):
+        raise table
     prompt, output = _lengths(row)
     _room(deployment, row.batch, prompt, output)
+    is_offline, is_steady = row.scope == "offline", row.client != "together" and not row.has_unknown_client
     batch, is_whole = max(1, round(row.batch)), not (output % 1.0 or prompt % 1.0)
     spread = (0.0 if is_whole else SPREAD) if row.length_spread is None else row.length_spread
+    most = ROUNDS["together"] * batch
     load = Load(
-        in_flight=None if row.scope == "offline" else batch,
-        requests=round(row.requests or (batch if row.scope == "offline" else ROUNDS["together"] * batch)),
+        in_flight=None if is_offline else batch,
+        requests=LEAST_COUNTED if is_steady else round(row.requests or (batch if is_offline else most)),
         prompt_tokens=max(1, round(prompt)),
         output_tokens=max(1, round(output)),
-        client="together",
+        client="steady" if is_steady else "together",
         gap_s=CLIENT_S,
         spread_fraction=spread,
+        is_steady=is_steady,
     )
-    table, limits = open_deployment(deployment, load)
     longest = math.ceil((1.0 + spread) * (prompt + output)) + 1
-    served = simulate(table, load, attrs.evolve(limits, cache_tokens=max(limits.cache_tokens, longest)))
-    times = served.token_time
+    if isinstance(deployment, Offload):
+        stack = deployment.stack
+        limits = Limits(
+            step_tokens=deployment.step_tokens,
+            sequences=batch,
+            cache_tokens=batch * longest,
+            mixes=stack.mixes,
+            waits=stack.waits,
+            request_s=stack.value("request"),
+        )
+    elif table is None:
+        table, limits = open_deployment(deployment, load)
+    else:
+        limits = wait_for_ranks(find_limits(deployment, load), deployment, load, table)
+    assert table is not None
+    # a measured run did fit
+    sequences = max(limits.sequences, batch) if is_steady else limits.sequences
+    limits = attrs.evolve(limits, cache_tokens=max(limits.cache_tokens, longest), sequences=sequences)
+    served = simulate(table, load, limits)
+    times, window = served.token_time, served.window
+    median_s = times.p50
+    if is_steady:
+        fitting = min(batch, limits.sequences, limits.cache_tokens / (prompt + 0.5 * output))
+        median_s = table.find_step(fitting, prompt + 0.5 * output)[0]
+    tokens = window.output_tokens if is_steady else served.output_tokens
+    energy_j, seconds = (window.energy_j, window.duration_s) if is_steady else (served.energy_j, served.duration_s)
     return Prediction(
         time_to_first_token_s=served.first_token.mean,
-        inter_token_latency_s=times.p50 if row.statistic == "median" else times.mean,
+        inter_token_latency_s=median_s if row.statistic == "median" else times.mean,
         request_latency_s=served.latency.mean,
-        output_tokens_per_s=served.output_tokens / served.duration_s,
-        total_tokens_per_s=(served.prompt_tokens + served.output_tokens) / served.duration_s,
-        energy_per_output_token_j=served.energy_j / served.output_tokens,
-        energy_per_request_j=served.energy_j / served.requests,
-        power_w=served.energy_j / served.duration_s,
+        output_tokens_per_s=tokens / seconds,
+        total_tokens_per_s=tokens / seconds * (1.0 + prompt / output),
+        energy_per_output_token_j=energy_j / tokens,
+        energy_per_request_j=energy_j / tokens * output,
+        power_w=energy_j / seconds,
     )
 
 
@@ -550,5 +561,4 @@ _SCOPES: Final[dict[str, Callable[[ServingRow, Served], Prediction]]] = {
     "decode_step": _predict_step,
     "request": _predict_batch,
     "offline": _predict_batch,
-    "steady_serving": _predict_steady,
 }

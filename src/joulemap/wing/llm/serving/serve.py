@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from joulemap.system import frozen
 from joulemap.wing.llm.serving.batch import prefill
 from joulemap.wing.llm.serving.deployment import NO_DRAFT, Deployment, Draft, guess
-from joulemap.wing.llm.serving.load import Limits, Load, Log, Served, Spell, Tier, Window
+from joulemap.wing.llm.serving.load import Limits, Load, Log, Served, Tier, Window
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.request import draw_gaps, draw_requests
 from joulemap.wing.llm.serving.reuse import ReusingServer, assign_homes, forget_prefixes, sum_hits
 from joulemap.wing.llm.serving.station import Server, Station, find_fitting, find_reach, run
-from joulemap.wing.llm.serving.summary import sum_within, summarize, tabulate_spells
+from joulemap.wing.llm.serving.summary import find_window, summarize, tabulate_spells
 from joulemap.wing.llm.serving.surface import KNOTS, Knots, PassCost, Passes, Table, choose_knots, choose_steady_knots
 from joulemap.wing.llm.serving.warm_up import Pool, add_warm_up
 
@@ -84,10 +84,14 @@ def open_deployment(
     if tiers or load.turns > 1 or (load.trace is not None and load.trace.prefixes is not None):
         limits = attrs.evolve(limits, tiers=tiers, token_bytes=_measure_token(deployment, load))
     table = list_knots(load, limits, seed).tabulate(guess(deployment, draft))
-    # a prompt waits for prompts on the other data-parallel ranks
-    waited = deployment.stack.value("rank_wait") * (deployment.data_devices > 1)
+    return table, wait_for_ranks(limits, deployment, load, table)
+
+
+def wait_for_ranks(limits: Limits, deployment: Deployment, load: Load, table: Table) -> Limits:
+    """Return limits with the steps for which a prompt waits for prompts on other data-parallel ranks."""
+    steps = deployment.stack.value("rank_wait") * (deployment.data_devices > 1)
     step_s = table.find_step(min(load.in_flight or 1, limits.sequences), _mean_length(load))[0]
-    return table, attrs.evolve(limits, request_s=limits.request_s + waited * step_s)
+    return attrs.evolve(limits, request_s=limits.request_s + steps * step_s)
 
 
 def find_limits(deployment: Deployment, load: Load, draft: Draft = NO_DRAFT) -> Limits:
@@ -126,9 +130,9 @@ def list_knots(load: Load, limits: Limits, seed: int = 0) -> Knots:
     sequences, step_tokens, longest = find_reach(draw_requests(_last_turn(load), seed), load, limits)
     if load.in_flight is not None and load.client == "steady" and load.trace is None:
         return choose_steady_knots(
-            sequences=sequences,
+            sequences=[sequences],
             contexts=(load.prompt_tokens, longest),
-            prompt=load.prompt_tokens - load.cached_tokens,
+            prompts=[load.prompt_tokens - load.cached_tokens],
             prompt_tokens=step_tokens,
             alone=not limits.mixes or load.pause_s > 0.0,
         )
@@ -148,20 +152,10 @@ Source: 25 W of a ConnectX-7 at 50 GB/s on each side (recalled); excludes switch
 """
 
 
-@frozen(kw_only=True)
-class Work:
-    """Utilization and power of one pool."""
-
-    idle_fraction: float
-    """Share of the measured window in which the servers are idle."""
-    power_w: float
-    """Mean power of all servers' passes together, in watts; excludes idle power."""
-
-
 def simulate_pools(
     pools: tuple[Pool, Pool], load: Load, seed: int = 0, *, handover_token_s: float = 0.0
-) -> tuple[Served, tuple[Work, Work]]:
-    """Simulate a load on a prefill pool and a decode pool; return the result and the work of each pool, in this order.
+) -> tuple[Served, tuple[Window, Window]]:
+    """Simulate a load on a prefill pool and a decode pool; return the result and the window of each, in this order.
 
     The KV cache of a prompt takes `handover_token_s` per prompt token to reach the decode pool. If
     the load has a fixed number of requests in flight, the prefill servers share it evenly.
@@ -221,27 +215,12 @@ def simulate_pools(
     fronts, backs = ([one.servers[0] for one in stations] for stations in (before, behind))
     hits = sum_hits([server.list_hits() for server in fronts])
     served = summarize(log, [server.spells for server in (*fronts, *backs)], requests, load, answers.limits, hits)
-    return served, (
-        _add_work([server.spells for server in fronts], served.window),
-        _add_work([server.spells for server in backs], served.window),
-    )
-
-
-def _add_work(pools: Sequence[Sequence[Spell]], window: Window) -> Work:
-    """Return the idle share and the power of servers in the measured window of a run."""
-    tables = [tabulate_spells(spells) for spells in pools]
-    sums = [
-        [
-            sum_within(table, np.where(is_kept, table[name], 0.0), window.start_s, window.end_s)
-            for name, is_kept in (("spent_s", table["running"] == 0), ("spent_j", table["running"] != 0))
-        ]
-        for table in tables
+    bounds = served.window.start_s, served.window.end_s
+    windows = [
+        find_window([tabulate_spells(server.spells) for server in servers], bounds, tokens)
+        for servers, tokens in ((fronts, float(served.requests)), (backs, served.window.output_tokens))
     ]
-    idle_s, busy_j = (sum(column) for column in zip(*sums, strict=True))
-    return Work(
-        idle_fraction=idle_s / (window.duration_s * len(tables)),
-        power_w=busy_j / window.duration_s,
-    )
+    return served, (windows[0], windows[1])
 
 
 @frozen(kw_only=True)

@@ -52,7 +52,7 @@ def summarize(
     if (load.warm_up or log.full_from) and arrival[counted].max() > arrival[counted].min():
         bounds = (float(arrival[counted].min()), float(arrival[counted].max()))
     moved_j = sum(hit.joules for hit in hits)
-    window = _find_window(tables, answers, bounds)
+    window = find_window(tables, bounds, _count_within(answers, bounds))
     moved_j *= window.duration_s / end
     window = attrs.evolve(window, energy_j=window.energy_j + moved_j, moved_j=moved_j)
     return Served(
@@ -104,7 +104,7 @@ def _spread(values: Array, weights: Array | None = None) -> Spread:
     return Spread(mean=float(values @ weights / below[-1]), p50=p50, p90=p90, p99=p99)
 
 
-def sum_within(table: dict[str, Array], values: Array, start: float, end: float) -> float:
+def _sum_within(table: dict[str, Array], values: Array, start: float, end: float) -> float:
     """Return the sum of `values`, one per spell, between two times; each value is spread evenly over its spell."""
     ends = np.concatenate(([0.0], table["start"] + table["spent_s"]))
     sums = np.concatenate(([0.0], np.cumsum(values)))
@@ -112,27 +112,31 @@ def sum_within(table: dict[str, Array], values: Array, start: float, end: float)
     return float(high - low)
 
 
-def _find_window(tables: Sequence[dict[str, Array]], answers: tuple[Array, ...], bounds: tuple[float, float]) -> Window:
-    """Return the work between two times; `answers` holds first token time, last token time and tokens of each request.
-
-    The tokens of a request are spread evenly from its first to its last.
+def _count_within(answers: tuple[Array, ...], bounds: tuple[float, float]) -> float:
+    """Return the output tokens between two times; `answers` holds first token time, last token time and tokens of each
+    request, which are spread evenly from its first to its last.
     """
-    start, end = bounds
     first, last, tokens = answers
-    within = np.clip(last, start, end) - np.clip(first, start, end)
+    within = np.clip(last, *bounds) - np.clip(first, *bounds)
     share = np.divide(within, last - first, out=np.zeros(len(first)), where=last > first)
-    begun = (first >= start) & (first <= end)
+    begun = (first >= bounds[0]) & (first <= bounds[1])
+    return float((share * (tokens - 1.0)).sum() + begun.sum())
+
+
+def find_window(tables: Sequence[dict[str, Array]], bounds: tuple[float, float], output_tokens: float) -> Window:
+    """Return the work of servers between two times, in which they give `output_tokens`."""
+    start, end = bounds
     energy_j = idle_j = idle_s = prompt_j = 0.0
     for table in tables:
         is_idle = table["running"] == 0
-        energy_j += sum_within(table, table["spent_j"], start, end)
-        idle_j += sum_within(table, np.where(is_idle, table["spent_j"], 0.0), start, end)
-        idle_s += sum_within(table, np.where(is_idle, table["spent_s"], 0.0), start, end)
-        prompt_j += sum_within(table, np.where(table["prompt"] > 0, table["spent_j"], 0.0), start, end)
+        energy_j += _sum_within(table, table["spent_j"], start, end)
+        idle_j += _sum_within(table, np.where(is_idle, table["spent_j"], 0.0), start, end)
+        idle_s += _sum_within(table, np.where(is_idle, table["spent_s"], 0.0), start, end)
+        prompt_j += _sum_within(table, np.where(table["prompt"] > 0, table["spent_j"], 0.0), start, end)
     return Window(
         start_s=start,
         end_s=end,
-        output_tokens=float((share * (tokens - 1.0)).sum() + begun.sum()),
+        output_tokens=output_tokens,
         energy_j=energy_j,
         idle_j=idle_j,
         idle_s=idle_s,

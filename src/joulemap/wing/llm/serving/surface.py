@@ -278,24 +278,30 @@ def choose_knots(*, sequences: int, context_tokens: int, prompt_tokens: int) -> 
 
 
 def choose_steady_knots(
-    *, sequences: int, contexts: tuple[int, int], prompt: int, prompt_tokens: int, alone: bool
+    *,
+    sequences: Sequence[float],
+    contexts: tuple[float, float],
+    prompts: Sequence[float],
+    prompt_tokens: int,
+    alone: bool,
 ) -> Knots:
-    """Return the knots for requests in flight: a quarter of the passes that any load of their size would need.
+    """Return the knots for some numbers of requests in flight: a quarter of the passes that any load would need.
 
     Nearly all passes have between a quarter of the `sequences` and all of them, at contexts between two numbers of
-    tokens, and prompt tokens that are a small multiple of a `prompt`, or those of a whole pass. Prompts of many
-    requests are evaluated beside answers only, unless they often run `alone`.
+    tokens, and prompt tokens that are a small multiple of one of the `prompts`, or those of a whole pass. Prompts of
+    many requests are evaluated beside answers only, unless they often run `alone`.
     """
-    most = max(2.0, float(sequences))
-    counts = np.unique(np.maximum(1.0, [1.0, most / KNOTS, most]))
-    beside = counts[-2:] if most >= MANY and not alone else np.append(0.0, counts[[0, -1]])
-    least = 16.0 if 4 * prompt > prompt_tokens or prompt <= 256 else 256.0  # long prompts are cut if few fit a pass
-    sizes = {least, *(one for one in (256.0, prompt, 4.0 * prompt) if least < one < prompt_tokens / 1.5)}
-    prompts = np.array(sorted({*sizes, max(32.0, float(prompt_tokens))}))
+    fewest, most, shortest = min(sequences), max(2.0, *sequences), min(prompts)
+    counts = np.unique(np.maximum(1.0, [1.0, fewest / KNOTS, most / KNOTS, *sequences, most]))
+    beside = np.unique(np.maximum(1.0, [fewest / KNOTS, math.sqrt(fewest * most), most]))
+    beside = beside if fewest >= MANY and not alone else np.append(0.0, counts[[0, -1]])
+    least = 16.0 if 4 * shortest > prompt_tokens or shortest <= 256 else 256.0  # long prompts are cut if few fit a pass
+    sizes = {least, *(one for one in (256.0, *prompts, 4.0 * shortest) if least < one < prompt_tokens / 1.5)}
+    pieces = np.array(sorted({*sizes, max(32.0, float(prompt_tokens))}))
     return Knots(
         answers=(counts, np.array([contexts[0], max(contexts[1], contexts[0] + 1)], dtype=np.float64)),
-        prompts=(beside, prompts),
-        pieces=(np.array([16.0, prompts[-1]]), np.array([0.0, contexts[1]])),
+        prompts=(beside, pieces),
+        pieces=(np.array([16.0, pieces[-1]]), np.array([0.0, contexts[1]])),
     )
 
 

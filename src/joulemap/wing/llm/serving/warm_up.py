@@ -25,8 +25,8 @@ from joulemap.wing.llm.serving.surface import PassCost
 WAVES: Final = 4
 """Counted waves after the first, if they have more requests than `COUNTED`."""
 
-MOST_COUNTED: Final = 4000
-"""Maximum requests in the `WAVES` counted waves."""
+MOST_COUNTED: Final = 4
+"""Maximum requests in the `WAVES` counted waves, as a multiple of the least number of counted requests."""
 
 FILLED: Final = 2.0
 """Warm-up requests as a multiple of the requests in flight."""
@@ -83,7 +83,7 @@ def _warm_up_flight(load: Load, pool: Pool, seed: int) -> Load:
     """Return a load whose first wave starts at evenly spaced points of its answers, as far as capacity allows."""
     assert load.in_flight is not None
     wave = load.in_flight
-    counted = max(_count(load), min(WAVES * wave, MOST_COUNTED))
+    counted = max(_count(load), min(WAVES * wave, MOST_COUNTED * _count(load)))
     longer = _lengthen(load, wave + counted, min(wave, MOST_REQUESTS - 1), seed)
     trace, limits = longer.trace, pool.limits
     assert trace is not None
@@ -113,7 +113,7 @@ def _warm_up_flight(load: Load, pool: Pool, seed: int) -> Load:
 
 def _count(load: Load) -> int:
     """Return the minimum number of counted requests; a file counts in full."""
-    return max(load.requests, COUNTED, len(load.trace.prompt_tokens) if load.trace else 0)
+    return max(load.requests, len(load.trace.prompt_tokens) if load.trace else 0)
 
 
 def _lengthen(load: Load, count: int, warm_up: int, seed: int) -> Load:

@@ -19,6 +19,7 @@ from joulemap.show import (
     show_plain,
     show_quantity,
 )
+from joulemap.wing.llm.ask.served import COST
 from joulemap.wing.llm.phase import PHASE_NAMES, PROMPT
 
 MOST_NAMED: Final = 2
@@ -50,8 +51,6 @@ BOUNDS: Final[Mapping[str, str]] = {
 }
 """Limit of a phase -> its name in a sentence, if that differs."""
 CHEAPEST: Final = Template("{usd} USD per million output tokens[ on {name}][, {way}]")
-COST: Final = "usd_per_million"
-"""Metric of the cost of output tokens."""
 
 
 def name_batches(facts: Facts) -> dict[int, Subject]:

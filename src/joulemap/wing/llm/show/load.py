@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from joulemap.ask import Choice, Entry, Facts, Limit, Share, find_decision
+from joulemap.ask import Choice, Entry, Facts, Limit, Quantity, Share, find_decision
 from joulemap.show import (
     MOST_WHY,
     Template,
@@ -43,15 +43,11 @@ def describe_answer(facts: Facts) -> str:
     """Return the decision among deployments that keep up, or what the only one reaches."""
     if choices := facts.of(Choice):
         return describe_choices(choices, facts.runs)
-    limits = facts.of(Limit)
-    behind = {one.run for one in limits}
-    kept = [one for one in facts.of(Entry) if one.run not in behind]
-    if not kept:
-        first = limits[0]
-        template = OVERLOADED if len(behind) > 1 else OVERLOADED_ONE
-        return template(name=name_run(facts.runs[first.run]), **_show_limit(first))
-    template = ALONE if behind else OF_ONE
-    return template(name=name_run(facts.runs[kept[0].run]), **_show_values(kept[0]))
+    limits, best = facts.of(Limit), list_taken(facts)[0]
+    name = name_run(facts.runs[best])
+    if limits and limits[0].run == best:
+        return (OVERLOADED if len(limits) > 1 else OVERLOADED_ONE)(name=name, **_show_limit(limits[0]))
+    return (ALONE if limits else OF_ONE)(name=name, **_show_values(facts.find_values(best)))
 
 
 def describe_pools(facts: Facts, servers: Sequence[tuple[int, str]]) -> str:
@@ -59,7 +55,7 @@ def describe_pools(facts: Facts, servers: Sequence[tuple[int, str]]) -> str:
     prompts, answers = (
         template(count=count, label=label) for template, (count, label) in zip((FIRST, SECOND), servers, strict=True)
     )
-    return POOLS(prompts=prompts, answers=answers, **_show_values(facts.of(Entry)[0]))
+    return POOLS(prompts=prompts, answers=answers, **_show_values(facts.find_values(1)))
 
 
 def list_reasons(facts: Facts) -> list[str]:
@@ -67,8 +63,8 @@ def list_reasons(facts: Facts) -> list[str]:
     return [*_describe_use(facts), *_describe_hits(facts), *_describe_behind(facts), *_describe_idle(facts)][:MOST_WHY]
 
 
-def _show_values(entry: Entry) -> dict[str, str]:
-    tail, energy = entry.values["first_token_p99"], entry.values["energy_per_token"]
+def _show_values(values: Mapping[str, Quantity]) -> dict[str, str]:
+    tail, energy = values["first_token_p99"], values["energy_per_token"]
     return {"tail": show_quantity(tail.value, tail.unit), "energy": show_quantity(energy.value, energy.unit)}
 
 
@@ -95,9 +91,9 @@ def _describe_use(facts: Facts) -> Iterator[str]:
 
 
 def _describe_hits(facts: Facts) -> Iterator[str]:
-    entries = {one.run: one.values for one in facts.of(Entry)}
     best = list_taken(facts)[0]
-    yield from describe_hits(entries[best], name_run(facts.runs[best]) if len(entries) > 1 else "")
+    name = name_run(facts.runs[best]) if len(facts.of(Entry)) > 1 else ""
+    yield from describe_hits(facts.find_values(best), name)
 
 
 def _describe_behind(facts: Facts) -> Iterator[str]:

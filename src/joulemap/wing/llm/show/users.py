@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from joulemap.ask import Choice, Entry, Facts, Limit, Quantity, describe_unread
+from joulemap.ask import Choice, Facts, Limit, Quantity, describe_unread
 from joulemap.physics import spell_precision
 from joulemap.show import (
     MOST_WHY,
@@ -64,7 +64,7 @@ def describe_answer(facts: Facts) -> str:
     key = best.run
     if missed := _list_missed(facts, key):
         return MISSED(servers=_name_servers(facts, key), missed=join_names(missed))
-    values = _find_values(facts, key)
+    values = facts.find_values(key)
     count = values["servers"].value + values["prefill_servers"].value
     given = {
         "servers": _name_servers(facts, key),
@@ -80,7 +80,7 @@ def describe_answer(facts: Facts) -> str:
 
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on cheaper, simpler, published and other deployments, and on the prefix cache."""
-    best = _find_values(facts, facts.of(Choice)[0].run)
+    best = facts.find_values(facts.of(Choice)[0].run)
     return [*_describe_others(facts), *describe_hits(best)][:MOST_WHY]
 
 
@@ -95,17 +95,12 @@ def _describe_others(facts: Facts) -> Iterator[str]:
         else:
             yield OTHERS[one.metric](chance=show_chance(one.probability), **given)
     if len(first.runs) > 1 and first.runs[1] not in {one.run for one in others}:
-        chance = _find_values(facts, first.runs[1]).get("met_probability")
+        chance = facts.find_values(first.runs[1]).get("met_probability")
         yield NEXT(
             servers=_name_servers(facts, first.runs[1]),
             ratio=first.ratio,
             chance=show_chance(None if chance is None else chance.value),
         )
-
-
-def _find_values(facts: Facts, key: int) -> Mapping[str, Quantity]:
-    quantities: Mapping[str, Quantity] = next(one.values for one in facts.of(Entry) if one.run == key)
-    return quantities
 
 
 def _list_missed(facts: Facts, key: int) -> list[str]:
@@ -119,7 +114,7 @@ def _list_missed(facts: Facts, key: int) -> list[str]:
 
 def _name_servers(facts: Facts, key: int) -> str:
     """Return a phrase for the servers of a deployment, such as `2 servers of h200_sxm x2 fp8`."""
-    run, values = facts.runs[key], _find_values(facts, key)
+    run, values = facts.runs[key], facts.find_values(key)
     server = " ".join((run.hardware, *run.settings))
     count, prefill = (round(values[name].value) for name in ("servers", "prefill_servers"))
     if prefill:
