@@ -13,11 +13,12 @@ duckdb; a question loads what it needs.
 
 from __future__ import annotations
 
-from joulemap.system import make_lookup as _make_lookup
+from joulemap.system import make_lookup as _make_lookup, printers as _printers
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from joulemap.domain.printer import Printer as _Printer
     from joulemap.generated.package import *
 
     __all__: list[str]
@@ -31,3 +32,12 @@ else:
 
             return version("joulemap")
         return _find(name)
+
+
+def _load_printer() -> _Printer:
+    from joulemap.show import view
+
+    return view
+
+
+_printers[:] = [_load_printer]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from joulemap.domain.printer import Printer, print_by
 from joulemap.plan.source import Progress, Source, Talk
 from joulemap.question import list_questions
 from joulemap.store.connection import PATIENT, Patience, log, place_database
@@ -60,14 +59,6 @@ def find_question(name: str) -> Callable[..., Any]:
         raise UnknownNameError("question", name, questions)
     return cast("Callable[..., Any]", load(f"{questions[name].home}:{name}"))
 
-
-def _load_printer() -> Printer:
-    from joulemap.show import view
-
-    return view
-
-
-print_by(_load_printer)
 
 for _name, _question in list_questions().items():
     _question.__set_name__(Workspace, _name)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 from joulemap.ask.scope import Scope
 from joulemap.store.connection import reading
 from joulemap.workspace import Workspace
+from layers import loaded_after
 
 CHIPS = ("l4", "tpu_v4", "coral_edge_tpu")
 
@@ -32,6 +34,14 @@ def test_an_answer_can_be_copied(workspace: Workspace) -> None:
     copy = pickle.loads(pickle.dumps(answer))
     assert copy == answer == workspace.compare("resnet18", hardware=CHIPS, precision="int8")
     assert copy.document().data == answer.document().data
+
+
+def test_an_answer_prints_in_a_process_that_asked_nothing(workspace: Workspace, tmp_path: Path) -> None:
+    """Such as one that got it from a pool of workers."""
+    answer = workspace.compare("resnet18", hardware=CHIPS, precision="int8")
+    (tmp_path / "answer").write_bytes(pickle.dumps(answer))
+    loaded = loaded_after("import pickle, pathlib\nstr(pickle.loads(pathlib.Path('answer').read_bytes()))", tmp_path)
+    assert "joulemap.show.compare" in loaded and "joulemap.workspace" not in loaded
 
 
 def test_a_part_of_a_scope_knows_its_own_runs_alone(workspace: Workspace) -> None:

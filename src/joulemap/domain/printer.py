@@ -1,11 +1,11 @@
-"""The printer of answers. What shows answers registers here, because answers stand below it and know no words."""
+"""The printer of answers: they know no words and stand below what shows them, so the package itself names it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
-from joulemap.system.errors import UsageError
+from joulemap.system import printers
 
 
 class Printer(Protocol):
@@ -37,16 +37,7 @@ class Printer(Protocol):
         """Return what fp32 means in the runs of a scope."""
 
 
-_registered: list[Callable[[], Printer]] = []
-
-
-def print_by(load: Callable[[], Printer]) -> None:
-    """Print answers by the module that `load` returns, which is called when something is printed."""
-    _registered[:] = [load]
-
-
 def find_printer() -> Printer:
-    """Return the module that shows answers; UsageError before `joulemap.workspace` registered it."""
-    if not _registered:
-        raise UsageError("nothing shows answers yet: import joulemap.workspace first")
-    return _registered[0]()
+    """Return the module that shows answers."""
+    (load,) = printers
+    return cast("Printer", load())

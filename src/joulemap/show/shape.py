@@ -175,16 +175,6 @@ class Page:
     picture: Callable[[Any], Drawings] = lambda _: ()
     """Drawings of which a terminal shows the first one above the tables, unless it has at most one point."""
 
-    def headline(self, answer: Any) -> str:
-        """Return the first line."""
-        raise NotImplementedError
-
-    def document(
-        self, answer: Any, *, limit: int | None = None, repeated: Sequence[str] = (), **chosen: Any
-    ) -> Document:
-        """Return the document with `limit` rows of long tables; commands repeat the options of the asked one."""
-        raise NotImplementedError
-
     def figures(self, answer: Any) -> Figures:
         """Return the figures (charts) of an answer."""
         return self.draw(answer)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from joulemap.ask.report import ReportAnswer
     from joulemap.domain.settings import Division
     from joulemap.show.page import Figures
-    from joulemap.show.shape import Page
+    from joulemap.show.shape import Shape
+    from joulemap.show.sheet import Sheet
     from joulemap.show.webpage.report import Report
 
 
@@ -43,10 +44,11 @@ class Options(TypedDict, total=False):
     """Levels of modules."""
 
 
-def find_page(answer: Answer) -> Page:
+def find_page(answer: Answer) -> Shape | Sheet:
     """Return what shows answers of a class."""
-    page: Page = import_module(re.sub(r"\.ask\b", ".show", type(answer).__module__, count=1)).PAGES[type(answer)]
-    return page
+    name = re.sub(r"\.ask\b", ".show", type(answer).__module__, count=1)
+    pages: Mapping[type[Answer], Shape | Sheet] = import_module(name).PAGES
+    return pages[type(answer)]
 
 
 def draw(answer: Answer, **options: Unpack[Options]) -> Document:

@@ -6,6 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+printers: list[Callable[[], object]] = []
+"""Function that returns the module which shows answers; `joulemap` adds it, whatever is imported first."""
+
 
 def make_lookup(module: str, stub: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return the functions `__getattr__` and `__dir__` of a public module, whose stub is the module `stub`."""
