@@ -115,11 +115,7 @@ def title_candidates(answer: CandidateAnswer, about: str, rows: Sequence[Any]) -
     input fixes it, and what else `rows` share.
     """
     settings, batches = answer.scope.settings, answer.scope.batches
-    shared = {
-        name: getattr(rows[0], name)
-        for name in COMMON
-        if len({getattr(row, name) for row in rows}) == 1
-    }
+    shared = {name: getattr(rows[0], name) for name in COMMON if len({getattr(row, name) for row in rows}) == 1}
     if len(batches) == 1:
         shared.pop("batch", None)
     values = {
