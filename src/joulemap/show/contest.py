@@ -162,8 +162,8 @@ def title_parts(answer: ContestAnswer, model: str = "") -> Title:
 
 
 def choose_parts(answer: ContestAnswer, **_: Any) -> Mapping[str, Any]:
-    """Return the title, and steps on the pair of the first line: the best chip in all and the one with most wins, or the
-    two with most wins if they are one or the metric has no total.
+    """Return the title, and steps on the pair of the first line: the best chip in all and the one with most wins, or
+    the two with most wins if they are one or the metric has no total.
     """
     facts = answer.facts
     choice = next(iter(facts.of(Choice)), None)
