@@ -5,6 +5,7 @@ grain = "one row per number"
 [parameters]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]
+fact_index = { type = "INTEGER", meaning = "order in the hardware's description" }
 quantity = { type = "VARCHAR", meaning = "dotted name of the number" }
 unit = { type = "VARCHAR", meaning = "SI unit; 1 for a count or ratio" }
 value = { type = "DOUBLE", meaning = "value in unit" }

@@ -18,6 +18,7 @@ assumed_action_count = { type = "BIGINT", meaning = "number of actions with an a
 projection = { type = "VARCHAR", meaning = "reason why key numbers are projections or estimates; empty where they are published" }
 unavailable = { type = "VARCHAR", meaning = "reason why it is unavailable, or why its price is assumed; empty otherwise" }
 doubts = { type = "VARCHAR[]", meaning = "disagreements of the sources" }
+memory_type = { type = "VARCHAR", meaning = "memory type" }
 hardware_digest = { type = "VARCHAR", meaning = "digest of its description" }
 recalled_fact_count = { type = "BIGINT", meaning = "number of recalled numbers: public, but not verified against their source" }
 assumed_fact_count = { type = "BIGINT", meaning = "number of assumed numbers" }

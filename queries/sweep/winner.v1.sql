@@ -16,7 +16,7 @@ previous_batch = { type = "INTEGER", null = true, meaning = "the next smaller ba
 previous_winner = { type = "VARCHAR", null = true, meaning = "winner at the next smaller batch" }
 is_change = { heading = "new best", type = "BOOLEAN", meaning = "true if the winner differs from the one at the next smaller batch" }
 is_overtaking = { type = "BOOLEAN", meaning = "true if the winner changes although previous_winner runs this batch too" }
-advantage_ratio = { shown = "[{advantage_ratio:x} better than {runner_up}]" }
+advantage_ratio = { heading = "advantage", type = "DOUBLE", null = true, meaning = "value of the runner-up over that of the winner", shown = "[{advantage_ratio:x} better than {runner_up}]" }
 */
 WITH ran AS (
     SELECT model, "precision", runtime, series, batch, hardware, run_id, edp_js, energy_per_inference_j, latency_s

@@ -150,6 +150,7 @@ SELECT
     p.communication_fj,
     p.control_fj,
     p.board_fj,
+    p.unattributed_fj,
     p.static_fj,
     p.dram_bytes,
     p.{varied}
@@ -179,7 +180,7 @@ COMMENT ON VIEW points IS 'Every point of a lake, evaluated or refused: the colu
 
 CREATE OR REPLACE VIEW run_figures AS
 SELECT * EXCLUDE (
-    shard, point_index, is_edge, bottleneck, latency_fs, interval_fs, energy_fj, compute_fj, register_fj, unit_memory_fj, chip_memory_fj, interconnect_fj, off_chip_memory_fj, communication_fj, control_fj, board_fj, static_fj, dram_bytes
+    shard, point_index, is_edge, bottleneck, latency_fs, interval_fs, energy_fj, compute_fj, register_fj, unit_memory_fj, chip_memory_fj, interconnect_fj, off_chip_memory_fj, communication_fj, control_fj, board_fj, unattributed_fj, static_fj, dram_bytes
 )
 FROM points;
 CREATE OR REPLACE VIEW runs AS SELECT * EXCLUDE (refusal) FROM run_figures WHERE refusal IS NULL;

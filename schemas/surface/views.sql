@@ -816,6 +816,43 @@ FROM (
 JOIN run_configurations AS r ON r.run_id = p.run_id;
 COMMENT ON VIEW energy_parts IS 'Energy per batch of each operator of a run by part, and its architectural overhead; exact, in femtojoules. Only runs with has_ledger';
 
+CREATE VIEW part_amounts AS
+SELECT
+    l.run_id,
+    l.subgraph_index,
+    l.operator_index,
+    'energy' AS amount,
+    a.common_category,
+    a.component || '.' || a.action AS cause,
+    CAST(l.energy_fj AS HUGEINT) AS exact
+FROM internal.ledger_line AS l
+JOIN internal.action AS a ON a.action_id = l.action_id
+UNION ALL
+-- launches first; then passes of the runtime, and the rest by the larger of computing and memory
+SELECT s.run_id, s.subgraph_index, NULL, 'time', NULL, c.cause, CAST(c.exact AS HUGEINT)
+FROM (
+    SELECT
+        run_id,
+        subgraph_index,
+        latency_fs,
+        compute_s >= memory_s AS is_computing,
+        least(latency_fs, CAST(round(launch_s * 1e15) AS BIGINT)) AS launch_fs,
+        least(latency_fs - launch_fs, CAST(round(pass_s * 1e15) AS BIGINT)) AS pass_fs
+    FROM internal.run_subgraph
+) AS s
+CROSS JOIN LATERAL (VALUES
+    ('launch', s.launch_fs),
+    ('compute', CASE WHEN s.is_computing THEN s.latency_fs - s.launch_fs - s.pass_fs ELSE 0 END),
+    ('memory', CASE WHEN s.is_computing THEN s.pass_fs ELSE s.latency_fs - s.launch_fs END)
+) AS c (cause, exact)
+WHERE c.exact > 0;
+COMMENT ON VIEW part_amounts IS 'Energy of each operator by action and time of each subgraph by what it waits for, per batch, as integers that sum to the run exactly. Only runs with has_ledger';
+COMMENT ON COLUMN part_amounts.operator_index IS 'Position in the execution order of the workload; null for time, which only kernels have';
+COMMENT ON COLUMN part_amounts.amount IS 'Kind: energy or time';
+COMMENT ON COLUMN part_amounts.common_category IS 'Common category of the action; null for time';
+COMMENT ON COLUMN part_amounts.cause IS 'component.action of energy; launch, compute or memory of time';
+COMMENT ON COLUMN part_amounts.exact IS 'Femtojoules of energy, femtoseconds of time';
+
 CREATE VIEW placement_events AS
 SELECT v.event_index, v.component, v.event, v.per, v.part_of, v.meaning, v.formula
 FROM (

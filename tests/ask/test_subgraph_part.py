@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any, get_args
 
@@ -219,3 +219,29 @@ def test_what_cannot_be_asked_of_a_subgraph(arguments: tuple[str, ...], told: st
     done = joulemap(*arguments)
     assert done.returncode == ExitCode.USAGE
     assert told in done.stderr
+
+
+def test_amounts_are_every_division(workspace: Workspace) -> None:
+    """Sums of `part_amounts` by subgraph are those of `explain`, with E x T weighed by the sums of both runs."""
+    answer = workspace.explain("resnet18", "l4", "tpu_v4", metric="edp")
+    total = answer.total
+    asked = """
+        SELECT g.name, p.amount, p.run_id, sum(p.exact) AS exact
+        FROM part_amounts AS p
+        JOIN runs AS r ON r.run_id = p.run_id
+        JOIN internal.workload_subgraph AS g
+            ON g.workload_id = r.workload_id AND g.subgraph_index = p.subgraph_index
+        WHERE p.run_id IN ($a, $b)
+        GROUP BY ALL
+    """
+    sums = Counter[tuple[str, str, int]]()
+    for row in workspace.sql(asked, {"a": total.run_a, "b": total.run_b}).rows:
+        sums[row[0], row[1], row[2]] = row[3]
+    whole = {kind: sum(exact for key, exact in sums.items() if key[1] == kind) for kind in ("energy", "time")}
+    assert whole == {
+        "energy": total.energy_a_fj + total.energy_b_fj,
+        "time": total.latency_a_fs + total.latency_b_fs,
+    }
+    for row in answer.subgraphs:
+        energy, time = (sums[row.name, kind, total.run_b] - sums[row.name, kind, total.run_a] for kind in whole)
+        assert energy * whole["time"] + time * whole["energy"] == row.edp_difference_exact

@@ -359,7 +359,6 @@ def test_answers_do_not_depend_on_the_number_of_threads(database: Path) -> None:
         ids = run_ids(connection)
         asked: list[tuple[str, dict[str, Any]]] = [
             ("compare.summary", {"run_ids": ids}),
-            ("compare.winner", {"run_ids": ids[:4]}),
             ("explain.energy", {"run_a": ids[0], "run_b": ids[1]}),
         ]
         return [run_query(connection, find_query(name), values).rows for name, values in asked]

@@ -47,6 +47,7 @@ PROMISED = {
         category common_category component action part action_count energy_per_action_j line_energy_fj line_energy_j
         basis source""",
     "energy_parts": "run_id model hardware precision batch is_newest subgraph_index operator_index",
+    "part_amounts": "run_id subgraph_index operator_index amount common_category cause exact",
     "event_counts": """run_id model hardware precision batch runtime is_newest subgraph_index operator_index component
         event per part_of event_count event_energy_fj event_energy_j""",
     "newest_runs": "run_id model input_shape hardware architecture power_mode precision weight_precision batch runtime",

@@ -13,8 +13,8 @@ from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import VARYING, Scope, opening_scope, vary
 from joulemap.ask.standing import choose_best, list_choosable
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.metric import METRIC, MetricName, RunMetricName
-from joulemap.domain.settings import Settings
+from joulemap.domain.metric import METRIC, RUN_METRICS, MetricName, RunMetricName
+from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.compare import Comparison, Recommendation
 from joulemap.plan.run import plan_runs
@@ -147,6 +147,7 @@ def compare(
     cannot run the configuration is an `unsupported` row with its reason. Raises UnknownNameError, UsageError,
     ModelError, CatalogueError or DatabaseError; UnsupportedError if no hardware can run it.
     """
+    check_name("metric", metric, RUN_METRICS)
     plan = plan_runs((model,), settings)
     baseline = name_configuration(baseline, settings) if baseline else ""
     with opening_scope(source, plan) as scope:

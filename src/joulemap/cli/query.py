@@ -96,7 +96,7 @@ def run(
     \b
     joulemap query run run.list
     joulemap query run edp.distribution@1 -p run_id=1
-    joulemap query run compare.winner -p run_ids=1,2 -p metric=latency --format markdown
+    joulemap query run compare.part -p run_ids=1,2 -p metric=latency --format markdown
     joulemap query run run.list --format parquet -o runs.parquet
     """
     from joulemap.store.library import find_query

@@ -73,7 +73,7 @@ COLUMNS: Final[Mapping[RunDivision, str]] = {
     "bias_element_count | dram_bytes | pass_bytes",
 }
 RUN_ROW: Final = {"category": "run", "name": "run"} | dict.fromkeys(
-    ("energy_fraction", "latency_fraction", "edp_share_fraction"), 1.0
+    ("share_fraction", "energy_fraction", "latency_fraction", "edp_share_fraction"), 1.0
 )
 """Column -> value in the row that stands for the whole run, above the rows of its parts."""
 

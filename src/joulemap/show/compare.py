@@ -62,7 +62,7 @@ STEPS_OF_VARIANT: Final = tuple(
 STEPS_OF_PAIR: Final = (
     "{question} {model} {rival} {best} {repeated}[ --metric {other_metric}]",
     DISTRIBUTION,
-    "query run {query} -p run_ids={run_ids} -p metric={metric}",
+    "compare {model} {rival} {best} --level subgraph --metric {metric} {repeated}",
 )
 
 STATED: Final = ("--precision", "--weight-precision", "--batch", "--runtime")
@@ -113,8 +113,6 @@ def choose_steps(answer: CompareAnswer) -> dict[str, Any]:
         "question": "flip" if is_close else "explain",
         "metric": EXPLAINED.get(metric, metric),
         "other_metric": "" if asked == "energy" else asked,  # energy is the default of both commands
-        "query": "compare.part" if metric == "memory" else "compare.winner",
-        "run_ids": ",".join(str(row.run_id) for row in answer.answered),
         "precision": spell_precision(best.precision),
     }
 

@@ -286,7 +286,7 @@ def check_runs(connection: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) 
 
 PARTS: Final = re.compile(
     r"\b(run_subgraph|run_operator|ledger_line|subgraph_results|operator_results|energy_ledger|energy_parts"
-    r"|event_counts|run_overheads)\b"
+    r"|event_counts|run_overheads|part_amounts)\b"
 )
 """Pattern of tables and views with parts of runs. They have no rows for runs stored as totals."""
 

@@ -435,11 +435,6 @@ def split_assumption(source: str) -> tuple[str, bool]:
     return text, text != source
 
 
-def drop_first_name(path: str) -> str:
-    """Return a path of names separated by dots without its first name; the only name stays."""
-    return path.partition(".")[2] or path
-
-
 def split_names(names: str) -> list[str]:
     """Return the names that a text joins by commas."""
     return names.split(", ")

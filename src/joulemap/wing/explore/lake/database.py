@@ -42,7 +42,8 @@ MOST_MEMORY: Final = "700MB"
 """Memory limit of the database engine for a lake of any size; beyond it, the engine spills to disk."""
 
 ABSENT: Final = (
-    "subgraph_results", "operator_results", "energy_ledger", "energy_parts", "event_counts",
+    "subgraph_results", "operator_results", "energy_ledger", "energy_parts", "part_amounts",
+    "event_counts",
     "run_overheads", "operators", "uncounted", "assumptions", "caveats", "placements", "placement_ledger", "estimates",
     "run_subgraph", "run_operator", "ledger_line", "run_action",
     "point_total", "point_action", "workload_operator",

@@ -23,6 +23,7 @@ from joulemap.ask import (
     choose,
     drop_idle_hours,
     find_caveats,
+    list_sold,
     read_usage,
 )
 from joulemap.domain import Settings, Table, first_of_each, make_table
@@ -175,8 +176,13 @@ def find_facts(scope: Scope, rows: Sequence[TrainingRow], training: Training) ->
     """Return the facts of training; a run of the facts is a row."""
     known = dict(enumerate(rows, 1))
     keys = {id(row): key for key, row in known.items()}
-    ranked = rank(rows)
-    best = first_of_each(ranked, lambda row: row.label).values()
+    runs = _name_runs(scope, known)
+
+    def is_sold(row: TrainingRow) -> bool:
+        return scope.settings.takes_all or runs[keys[id(row)]].is_available
+
+    ranked = sorted(rank(rows), key=lambda row: not is_sold(row))
+    best = list_sold(first_of_each(ranked, lambda row: row.label).values(), is_sold)
     choices = list(_choose(scope, {keys[id(row)]: row for row in best}))
     stored: dict[int, list[int]] = {}
     for key, row in known.items():
@@ -190,7 +196,7 @@ def find_facts(scope: Scope, rows: Sequence[TrainingRow], training: Training) ->
     entries = [attrs.evolve(one, values={**one.values, **(asked if training.samples else {})}) for one in found]
     return Facts(
         asked=(SAMPLE, "step"),
-        runs=_name_runs(scope, known),
+        runs=runs,
         facts=(*choices, *_list_phases(first, known[first], training), *entries, *caveats),
     )
 
