@@ -162,13 +162,13 @@ def title_parts(answer: ContestAnswer, model: str = "") -> Title:
 
 
 def choose_parts(answer: ContestAnswer, **_: Any) -> Mapping[str, Any]:
-    """Return the title, and steps on the pair of the first line: the best chip in all and the one with most wins, or
-    the two with most wins if they are one or the metric has no total.
+    """Return the title, and steps on the best chip in all and the one with most wins, or on the two best in all if they
+    are one, or on the first by wins if the metric has no total.
     """
     facts = answer.facts
     choice = next(iter(facts.of(Choice)), None)
     best, *others = [facts.runs[run_id].hardware for run_id in choice.runs[:2]] if choice is not None else [""]
-    leads = [facts.runs[one.run].hardware for one in list_wins(facts)[:2]]
+    leads = [facts.runs[one.run].hardware for one in list_wins(facts)[:1]]
     ranked = [best, *leads, *others] if best else [*leads, *(row.hardware for row in answer.rows)]
     named = list(dict.fromkeys(ranked))[:2]
     hardware = [answer.scope.spell(name) for name in named]
@@ -246,6 +246,7 @@ PAGES: Final = {
         why=list_part_reasons,
         choices=choose_parts,
         draw=draw_heatmaps,
+        csv="rows",
         steps=(EXPLAIN, ANALYZE),
         limit=10,
         parts=(
@@ -270,6 +271,7 @@ PAGES: Final = {
         why=list_model_reasons,
         choices=choose_models,
         sketch=lambda answer, _: (sketch("models", answer.rows, {"quantity": METRIC[answer.metric].label}),),
+        csv="rows",
         steps=(
             "compare {model} --level subgraph --hardware {some} --metric {metric}",
             "compare {models} --level run --hardware {best}",
