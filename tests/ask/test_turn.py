@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import attrs
+import pytest
 
 from compare import assert_close
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share, Subject, Swing, Turn
@@ -35,6 +36,7 @@ def test_a_reversal_names_the_other_winner_the_constant_and_its_odds() -> None:
     assert "clock of chip_a at 1 GHz, not 2 GHz (1 in 4)" in describe_turn(make_facts(likely))
 
 
+@pytest.mark.slow
 def test_the_facts_of_a_reversal_are_its_rows(workspace: Workspace) -> None:
     answer = workspace.flip("conv_block", "l4", "t4", precision="fp16")
     (choice,) = answer.facts.of(Choice)

@@ -405,7 +405,7 @@ def test_the_tail_goes_on_from_what_is_summed() -> None:
         )
 
 
-@pytest.mark.parametrize("service_s", thin([1e-5, 8e-4, 3.7e-3, 0.0149], 2))
+@pytest.mark.parametrize("service_s", thin([1e-5, 8e-4, 3.7e-3, 0.0149], 4))
 def test_more_requests_never_need_fewer_devices(service_s: float) -> None:
     """From 1/s to a million, and near the load that some devices just carry."""
     rates = np.unique(np.concatenate([np.geomspace(1.0, 1e6, 7), 0.9999 / service_s * np.array([1, 2, 5])]))

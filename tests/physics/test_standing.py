@@ -123,6 +123,7 @@ def chances(found: dict[str, Any]) -> dict[str, dict[str, float]]:
     }
 
 
+@pytest.mark.slow
 def test_commands_name_one_number_for_a_pair_and_none_rises(
     workspace: Workspace, joulemap: Run, tmp_path: Path
 ) -> None:

@@ -62,7 +62,11 @@ NEWER = 4 if sys.version_info >= (3, 12) else 0
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("command", BUDGETS, ids=" ".join)
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(one, marks=pytest.mark.slow) if one[0] == "fleet" else one for one in BUDGETS],  # it takes 10 s
+    ids=" ".join,
+)
 def test_a_command_makes_no_more_than_its_budget(command: tuple[str, ...], own_database: Path) -> None:
     subprocess.run([sys.executable, "-c", "from joulemap.system.wing import list_wings\nlist_wings()"], check=True)
     environment = {**os.environ, "JOULEMAP_DB": str(own_database)}

@@ -480,6 +480,7 @@ def test_an_installed_package_answers_and_leaves_its_runs_readable(tmp_path: Pat
     assert checked.returncode == ExitCode.OK
 
 
+@pytest.mark.slow
 def test_a_broken_package_costs_a_line_of_every_command_and_nothing_else(tmp_path: Path) -> None:
     place, site = write_filled(tmp_path / "new"), tmp_path / "site"
     install(place, site)

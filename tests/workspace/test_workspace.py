@@ -225,6 +225,7 @@ def test_a_first_comparison_finds_its_hardware_in_the_template(tmp_path: Path, m
     assert written == []
 
 
+@pytest.mark.slow
 def test_a_template_that_another_process_removed_is_found_or_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
