@@ -532,7 +532,7 @@ FLEET: Final = Shape(
             columns="label | *rate_per_s | share_fraction | *device_count | busy_fraction | *power_w",
         ),
         Part(
-            title="Mixed hardware",
+            title="Several kinds of servers",
             table="mixtures",
             columns="label | *form | *cost_per_month | kwh_per_month | *first_token_p99_s? | *between_p99_s? | "
             "handover_s? | power_w | *saved_fraction | probability_best?",
