@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Options(TypedDict, total=False):
-    """What people select of an answer; a page takes those that it knows."""
+    """Options that select what people see of an answer; a page takes those that it knows."""
 
     limit: int | None
     """Number of rows of long tables."""
