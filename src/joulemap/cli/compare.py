@@ -25,7 +25,7 @@ def compare(
     *,
     level: Level | None = option(
         None,
-        "Table: summary (one row per chip), run (energy of each run by action), subgraph or operator (winner of each).",
+        "Table: summary (one row per chip), run (energy by action), subgraph or operator (winner of each).",
         shown="summary; subgraph with --by or --subgraph",
     ),
     metric: RunMetricName | None = option(

@@ -201,7 +201,7 @@ def choose(answer: ParetoAnswer, *, limit: int, repeated: Sequence[str]) -> Mapp
         "x": x.label,
         "y": y.label,
         "more": list_metrics(SHOWN, (answer.x, answer.y)),
-        "title": title_candidates(answer, about, spread_evenly(front, limit)),
+        "title": title_candidates(answer, about, spread_evenly(front, limit) if len(front) > 1 else ()),
         "asked": ask_next(answer, picks[:2], picks[:2], repeated),
         **({} if front else {"shown": ()}),
     }
