@@ -15,11 +15,12 @@ import textwrap
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args, get_origin
 
 import attrs
 import typer
 
+from joulemap.ask import fact
 from joulemap.ask.answer import Answer, RunAnswer
 from joulemap.ask.fact import Fact, Quantity, Subject
 from joulemap.cli.app import build
@@ -118,6 +119,8 @@ def _describe_part(annotation: object) -> dict[str, Any]:
         return {"$ref": "#/$defs/Quantity"}
     if name == "float":
         return NUMBER
+    if get_origin(vars(fact).get(name)) is Literal:  # values may be added without a new version
+        return TEXT
     if match := re.fullmatch(r"tuple\[(\w+)( \| None)?(?:, .*)?\]", name):
         items = {"anyOf": [_describe_part(match[1]), {"type": "null"}]} if match[2] else _describe_part(match[1])
         return {"type": "array", "items": items}
