@@ -35,8 +35,8 @@ from joulemap.wing.llm.row import Prediction, ServingRow, read_serving_rows
 from joulemap.wing.llm.stack import NUMBERS, RELEASES
 
 CODE: Final = (
-    "wing/llm/serving", "wing/llm/stack.py", "wing/llm/row.py", "wing/llm/error_scale.py", "physics/record/weight.py",
-    "physics/interval",
+    "wing/llm/serving", "wing/llm/client.py", "wing/llm/stack.py", "wing/llm/row.py", "wing/llm/error_scale.py",
+    "physics/record/weight.py", "physics/interval",
 )  # fmt: skip
 """Code that predictions depend on, in addition to passes, the formulas of the class and its hardware."""
 

@@ -14,7 +14,7 @@ from joulemap.catalog.measurement import FIGURES, check_columns, check_range, ch
 from joulemap.domain import SCOPE
 from joulemap.physics import BOARD, BOUNDARY_NAMES, MEASURED_AT, BoundaryName
 from joulemap.system import UsageError, frozen
-from joulemap.wing.llm.setting import CLIENTS
+from joulemap.wing.llm.client import CLIENTS
 
 if TYPE_CHECKING:
     from joulemap.domain import HardwareEntry

@@ -16,14 +16,10 @@ from joulemap.catalog import DATA
 from joulemap.domain import ABOVE_0, each_count, each_text, is_count
 from joulemap.domain.field import as_path, whole_to, within
 from joulemap.system import UsageError, frozen, parse_si, read_real, read_whole
+from joulemap.wing.llm.client import CLIENTS
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.serving.load import Load, Tier
-
-CLIENTS: Final = ("steady", "together", "waves")
-"""Clients that keep requests in flight: independent of each other; started together, as by a benchmark; started
-together again whenever all have ended, as in batches.
-"""
 
 MOST_GUESSED: Final = 15
 """Maximum draft tokens per sequence and step."""

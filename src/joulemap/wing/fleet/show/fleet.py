@@ -28,7 +28,7 @@ from joulemap.show import (
     show_quantity,
     show_share,
 )
-from joulemap.show.refusal import ENCLOSED, LEFT_OUT
+from joulemap.show.refusal import ENCLOSED
 from joulemap.show.run import find_conditions, repeat_boundary
 from joulemap.show.title import bind
 from joulemap.wing.fleet.ask.fleet import FleetAnswer
@@ -76,6 +76,7 @@ BATCH: Final = Template("{batch_mean:plain} of {batch}")
 CAPACITY: Final = Template("{ratio:x}")
 CAPACITY_OVER: Final = Template("over {ratio:plain}x")
 UTILIZATION_UNDER: Final = Template("under {share:%}", is_number=True)
+LEFT_OUT: Final = Template("Left out: {reasons}")
 DELAYED_MEANS: Final = (
     "delayed: the first request of a batch waits for others, up to the delay limit, which saves energy"
 )

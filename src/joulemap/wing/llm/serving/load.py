@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.system import UsageError, define, frozen
-from joulemap.wing.llm.setting import CLIENTS
+from joulemap.wing.llm.client import CLIENTS
 
 if TYPE_CHECKING:
     from attrs import Attribute
