@@ -45,6 +45,12 @@ Result = TypeVar("Result")
 Ask = TypeVar("Ask", tuple[Hardware, Configuration], tuple[int, Hardware, Configuration])
 Make = Callable[[Sequence[Asked]], Sequence[Result]]
 
+BESIDE: Final = {name: SEPARATE_RUNTIME if one.merges else name for name, one in RUNTIME.items()}
+"""Runtime -> runtime that shows the cost of its operators as separate kernels."""
+
+ITSELF: Final = {name: name for name in RUNTIME}
+"""Runtime -> itself, if nobody reads the cost of separate kernels."""
+
 LEAST_GB: Final = 0.1
 """Minimum capacity that a refusal states in GB; a smaller one is stated in MB."""
 
@@ -254,7 +260,8 @@ class Evaluator:
     def cut(self, asked: Sequence[Asked]) -> list[RunColumns]:
         """Return the runs of configurations at one precision on equivalent hardware."""
         timed = self._time_all(asked)
-        merged = dict.fromkeys(id(chip) for chip, one in asked if self._separates(one.runtime))
+        separate = BESIDE if self.has_separate else ITSELF
+        merged = dict.fromkeys(id(chip) for chip, one in asked if separate[one.runtime] != one.runtime)
         if apart := [name for name in merged if (SEPARATE_RUNTIME, name) not in timed]:
             timed |= {
                 (SEPARATE_RUNTIME, name): index for name, index in self._time(asked, apart, SEPARATE_RUNTIME).items()
@@ -262,7 +269,7 @@ class Evaluator:
         cuts: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
         for number, (chip, one) in enumerate(asked):
             own, index, _ = timed[one.runtime, id(chip)]
-            alone, other, _ = timed[SEPARATE_RUNTIME if self._separates(one.runtime) else one.runtime, id(chip)]
+            alone, other, _ = timed[separate[one.runtime], id(chip)]
             cuts.setdefault((id(own), id(alone)), []).append((number, index, other))
         by_id = {id(one): (one, count) for one, _, count in timed.values()}
         by_number: dict[int, RunColumns] = {}
@@ -271,9 +278,6 @@ class Evaluator:
             runs = cut_runs(by_id[own_id], places, by_id[alone_id], beside, [asked[number] for number in numbers])
             by_number |= zip(numbers, runs, strict=True)
         return [by_number[number] for number in range(len(asked))]
-
-    def _separates(self, runtime: str) -> bool:
-        return self.has_separate and RUNTIME[runtime].merges
 
     def add_up(self, asked: Sequence[Asked]) -> Sequence[RunColumns | RunTotals]:
         """Return the totals of configurations at one precision on equivalent hardware, or their runs if totals exceed

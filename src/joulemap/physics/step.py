@@ -58,7 +58,7 @@ def take_step(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
     if not has_steps(kernels):
         return kernels
     steps = kernels.work.step_count
-    weights = kernels.of_kernel(kernels.weight_bytes)
+    weights = kernels.per_operator(kernels.per_kernel(kernels.weight_bytes))
     held = np.minimum(find_private(hardware) / np.maximum(weights, 1.0), 1.0)
     again = held + kernels.per_operator(kernels.step_count) * (1.0 - held)
     work = kernels.work

@@ -100,7 +100,7 @@ def kept_share(kernels: KernelColumns, capacity_bytes: Floats | float, *, keeps_
     """
     first: Floats | float = 0.0
     if np.ndim(kernels.repeat_count):
-        read = kernels.of_kernel(kernels.weight_bytes) * kernels.repeat_count
+        read = kernels.per_operator(kernels.per_kernel(kernels.weight_bytes)) * kernels.repeat_count
         span = np.where(np.greater(kernels.repeat_count, 1.0), kernels.weight_span_bytes, 0.0)
         first = span / np.maximum(read, 1.0)
     between = kernels.weight_span_bytes + kernels.peak_activation_bytes

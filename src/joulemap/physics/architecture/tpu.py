@@ -41,7 +41,7 @@ import numpy as np
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.ledger import ActionCounts
 from joulemap.physics.placement import Indifferent, Placement
-from joulemap.physics.record.configuration import PRECISION_BYTES
+from joulemap.physics.record.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.physics.record.hardware import Hardware, MemoryLevel
 from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.silicon import UnitArea
@@ -184,7 +184,7 @@ class Tpu(Indifferent):
         """Return the rows that an array takes per cycle in one pass: more than one if small integers run faster."""
         elements = hardware.geometry["array_rows"].value * hardware.geometry["array_columns"].value
         one_pass = hardware.peaks[hardware.product_precision(precision)]
-        rate: Floats | float = one_pass.macs_per_clock / elements
+        rate: Floats | float = one_pass.operations_per_clock / FLOPS_PER_MAC / elements
         return rate
 
     def count(self, kernels: KernelColumns, placement: TpuPlacement, hardware: Hardware) -> ActionCounts:

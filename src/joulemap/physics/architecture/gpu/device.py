@@ -115,7 +115,7 @@ def packing(hardware: Hardware, precision: str) -> Floats | float:
     if uses_tensor_cores(hardware, precision):
         return 1.0
     lanes = hardware.geometry["fp32_lanes_per_unit"].value
-    packed: Floats | float = np.maximum(1.0, hardware.peaks[precision].macs_per_clock / lanes)
+    packed: Floats | float = np.maximum(1.0, hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC / lanes)
     return packed
 
 

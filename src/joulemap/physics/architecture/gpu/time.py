@@ -314,7 +314,7 @@ def _share_of_wide(columns: Floats, engine: Engine) -> Floats:
 def _is_followed(kernels: KernelColumns) -> Booleans:
     """Return a mask of the operators in kernels that process their leading operator's result further."""
     follows = np.where(kernels.rides & ~kernels.feeds, 1.0, 0.0)
-    mask: Booleans = kernels.of_kernel(follows) > 0.0
+    mask: Booleans = kernels.per_operator(kernels.per_kernel(follows)) > 0.0
     return mask
 
 
@@ -410,7 +410,7 @@ def _is_activated(traits: Traits) -> Booleans:
     """Return a mask of the operators in kernels with an activation that TensorRT's convolutions do not compute."""
     kernels = traits.kernels
     late = np.where(kernels.rides & traits.is_activation & ~kernels.work.of_operation("gelu"), 1.0, 0.0)
-    mask: Booleans = kernels.of_kernel(late) > 0.0
+    mask: Booleans = kernels.per_operator(kernels.per_kernel(late)) > 0.0
     return mask
 
 
@@ -444,7 +444,7 @@ def _repeats_heads(kernels: KernelColumns, engine: Engine, traits: Traits) -> Bo
     heads = work.gemm_groups * work.gemm_n * work.gemm_k * kernels.carried_bytes
     queries = work.gemm_groups * work.gemm_m * work.gemm_k * kernels.carried_bytes
     shares = products & kernels.leads & (kernels.input_bytes - queries < SHARED * heads)
-    mask: Booleans = products & (kernels.of_kernel(np.where(shares, 1.0, 0.0)) > 0.0)
+    mask: Booleans = products & (kernels.per_operator(kernels.per_kernel(np.where(shares, 1.0, 0.0))) > 0.0)
     return mask
 
 

@@ -274,9 +274,10 @@ class Traits:
         """
         kernels, work = self.kernels, self.kernels.work
         points = work.of_kind("elementwise")
-        alone = points & (kernels.of_kernel(np.where(points, 0.0, 1.0)) == 0.0)
+        alone = points & (kernels.per_operator(kernels.per_kernel(np.where(points, 0.0, 1.0))) == 0.0)
         simple, special = (
-            np.where(alone, kernels.of_kernel(one), one) for one in (work.elementwise_count, work.special_count)
+            np.where(alone, kernels.per_operator(kernels.per_kernel(one)), one)
+            for one in (work.elementwise_count, work.special_count)
         )
         busy = (special > 0.0) | (simple >= ACTIVATION_OPERATIONS * self.outputs)
         mask: Booleans = points & busy & (kernels.leads | ~alone)
