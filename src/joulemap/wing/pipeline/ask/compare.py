@@ -9,7 +9,7 @@ import attrs
 from joulemap.ask import compare as core
 from joulemap.ask.compare import CompareAnswer
 from joulemap.domain import SETTINGS, Settings
-from joulemap.domain.metric import PartMetricName
+from joulemap.domain.metric import RunMetricName
 from joulemap.plan import Source, plan_runs
 from joulemap.system import frozen
 from joulemap.wing.pipeline.ask.pace import Paced, find_paced, pace
@@ -28,7 +28,7 @@ class PipelineCompareAnswer(CompareAnswer):
 
 
 def compare(
-    source: Source, model: str, settings: Settings = SETTINGS, *, metric: PartMetricName = "energy", baseline: str = ""
+    source: Source, model: str, settings: Settings = SETTINGS, *, metric: RunMetricName = "energy", baseline: str = ""
 ) -> CompareAnswer:
     """Compare a model on several chips, and a pipeline with a frame rate also at this rate.
 
