@@ -16,7 +16,7 @@ PYTHONS := 3.11 3.12 3.13 3.14
 UV ?= build/uv/bin/uv
 RELEASE := build/release
 
-.PHONY: demo install lock test tests test-core test-slow tests-slow test-newest test-oldest test-versions test-models lint type format bench models rows zoo scoreboard accuracy calibration bundle doubt pages questions examples laws campaign night ladder ladder-models docs wheel release-check clean
+.PHONY: demo install lock test tests test-core test-slow tests-slow test-newest test-oldest test-versions test-models lint type format bench models rows zoo profile scoreboard accuracy calibration bundle doubt pages questions examples laws campaign night ladder ladder-models docs wheel release-check clean
 
 demo: $(GENERATED)  ## install the package alone if needed, then compare resnet18 on four chips
 	$(BIN)/joulemap compare resnet18
@@ -200,6 +200,9 @@ campaign: $(STAMP)  ## try to lose data, to lock people out and to surprise (hal
 
 night: $(STAMP) $(UV)  ## all that takes hours, at most three: slow suite, other versions, campaign, examples, growth, accuracy; build/night/page.md compares with the last
 	$(BIN)/python benchmarks/night.py
+
+profile: $(STAMP)  ## match the profiles that ship to traced operators again
+	$(TOOL).profile
 
 calibration: $(STAMP)  ## fit the calibrations that ship to the measurements that ship (two minutes), also if those are outdated
 	$(BIN)/joulemap calibrate h200_sxm --db $(VENV)/none.duckdb \

@@ -2,9 +2,8 @@
 
 A file holds rows with the fields of `Measurement`, or of a kind that a wing registers, as CSV or as a JSON list. Files
 of one benchmark keep their own columns; a TOML file next to them gives the meanings. Profiles list device time by ATen
-operator as recorded; a TOML file next to them gives the conditions, and a Parquet file the times of traced operators,
-which databases hold. Each recorded row is divided there among the operators of its shapes, in equal parts by calls, and
-keeps its whole time.
+operator as recorded; a TOML file next to them gives the conditions. `make profile` reduces each profile to times of
+traced operators, in a Parquet file next to it. Databases hold the reduced profiles.
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ from joulemap.physics.record.product import DEFAULT, MATMUL_PRECISIONS
 from joulemap.physics.record.runtime import RUNTIME_NAMES
 from joulemap.system.record import frozen
 
+Shape = tuple[int, ...]
+
 LARGEST_SPREAD: Final = 0.2
 """Largest interquartile range of a trusted latency, as a share of its median."""
 
@@ -54,6 +56,27 @@ class Measurement:
     """Coefficients fitted with this row; empty if there are none."""
     stream_count: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
     """CUDA streams of the process that had run a GEMM. Frameworks keep a memory workspace for each of them."""
+
+
+@frozen(kw_only=True)
+class TracedOperator:
+    """Properties of an operator that decide which eager kernels run it."""
+
+    operator_index: int
+    operation: str
+    """Operation as in the view `operator_signatures`, where the three operators of an attention are one operation."""
+    shapes: str
+    """Shapes as in the view `operator_signatures`."""
+    kind: str
+    aten: str
+    output_shape: Shape
+    copied_shape: Shape
+    """Shape of the preceding view if the operator copies it to contiguous memory; else the operator's output shape."""
+    input_elements: tuple[int, ...]
+    """Elements that the operator reads of each input activation."""
+    weight_shapes: tuple[Shape, ...]
+    gemm: tuple[int, int, int, int]
+    """GEMM view: groups, M, N, K."""
 
 
 @frozen(kw_only=True)

@@ -311,15 +311,16 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
             kind.write(connection, rows)
     clear_operator_measurements(connection)
     for profile in load_profiles():
-        read_operator_file(
-            connection,
-            profile.operators,
-            hardware=profile.hardware,
-            runtime=profile.runtime,
-            matmul_precision=profile.matmul_precision,
-            source=profile.source,
-            conditions=profile.conditions,
-            find_seen=partial(find_seen, profile.hardware),
-        )
+        if profile.operators.exists():  # missing only while `make profile` writes it
+            read_operator_file(
+                connection,
+                profile.operators,
+                hardware=profile.hardware,
+                runtime=profile.runtime,
+                matmul_precision=profile.matmul_precision,
+                source=profile.source,
+                conditions=profile.conditions,
+                find_seen=partial(find_seen, profile.hardware),
+            )
     Digester(connection).seal_tables()
     return catalogue.entries

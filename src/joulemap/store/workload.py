@@ -15,6 +15,7 @@ from joulemap.store.insert import insert_records, next_id, utc_now
 from joulemap.store.literal import execute
 
 if TYPE_CHECKING:
+    from joulemap.domain.measurement import TracedOperator
     from joulemap.physics.record.workload import Workload
     from joulemap.physics.workload import WorkloadColumns
 
@@ -313,6 +314,59 @@ def _convert_operators(columns: dict[str, Any], windows: dict[tuple[str, str], t
     sizes = np.array([windows[key] for key in zip(scalars, shapes, strict=True)], dtype=np.int64).reshape(-1, 2)
     texts = {name: columns[name].astype(np.str_) for name in ("operation", "variant")}
     return {**columns, **texts, "call_index": number_calls(calls), "kernel": sizes[:, 0], "stride": sizes[:, 1]}
+
+
+def read_operators(connection: Connection, workload_id: int) -> tuple[TracedOperator, ...]:
+    """Return the data that determine a stored workload's eager kernels, one record per operator in execution order."""
+    from joulemap.domain.measurement import TracedOperator
+
+    rows = execute(
+        connection,
+        """
+        SELECT
+            o.operator_index,
+            s.operation,
+            s.shapes,
+            o.kind,
+            o.aten,
+            o.output_shape,
+            s.copied_shape,
+            a.input_elements,
+            a.weight_shapes,
+            (o.gemm_groups, o.gemm_m, o.gemm_n, o.gemm_k)
+        FROM internal.workload_operator AS o
+        JOIN operator_signatures AS s ON s.workload_id = o.workload_id AND s.operator_index = o.operator_index
+        LEFT JOIN (
+            SELECT
+                a.operator_index,
+                list(a.byte_count // greatest(a.item_bytes, 1) ORDER BY a.access_index)
+                    FILTER (WHERE a.role = 'input') AS input_elements,
+                list(t.shape ORDER BY a.access_index) FILTER (WHERE a.role = 'weight') AS weight_shapes
+            FROM internal.workload_access AS a
+            JOIN internal.workload_tensor AS t USING (workload_id, tensor_index)
+            WHERE a.workload_id = $workload_id
+            GROUP BY a.operator_index
+        ) AS a ON a.operator_index = o.operator_index
+        WHERE o.workload_id = $workload_id
+        ORDER BY o.operator_index
+        """,
+        {"workload_id": workload_id},
+    ).fetchall()
+    return tuple(
+        TracedOperator(
+            operator_index=index,
+            operation=operation,
+            shapes=shapes,
+            kind=kind,
+            aten=aten,
+            output_shape=_sizes(output),
+            copied_shape=_sizes(copied),
+            input_elements=tuple(elements or ()),
+            weight_shapes=tuple(map(_sizes, weights or ())),
+            gemm=gemm,
+        )
+        for index, operation, shapes, kind, aten, output, copied, elements, weights, gemm in rows
+    )
 
 
 def _sizes(text: str) -> tuple[int, ...]:
