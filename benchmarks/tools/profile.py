@@ -26,8 +26,8 @@ from joulemap.domain.settings import Settings
 from joulemap.plan.source import Source
 from joulemap.plan.workload import find_model, opening_workload
 from joulemap.store.connection import open_in_memory
+from joulemap.store.insert import insert_records
 from joulemap.store.literal import execute
-from joulemap.store.row import insert_records
 from joulemap.store.workload import read_operators
 from joulemap.system.record import frozen
 from tools.lowering import Expected, Key, ProfiledKernel, expect_kernels, find_key

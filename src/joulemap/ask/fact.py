@@ -27,7 +27,7 @@ CALIBRATION: Final = "calibration"
 
 
 ShareMetric = Literal[
-    "bandwidth", "compute", "decode", "edp", "energy", "energy_per_token", "fp32", "latency", "prefill", "step", "time",
+    "bandwidth", "compute", "edp", "energy", "energy_per_token", "fp32", "latency", "step", "time",
     "uncertainty", "units", "utilization", "wins",
 ]  # fmt: skip
 """Quantities of which facts are shares."""
@@ -255,6 +255,8 @@ class Share(AboutRuns):
     """Quantity that is divided."""
     level: ShareLevel = ""
     """Division that the part belongs to, if an answer has several."""
+    within: str = ""
+    """Part of the run that is divided; empty for the whole run."""
     name: str = ""
     """Name of the part; empty for all of these runs."""
     share: float

@@ -146,7 +146,7 @@ def _list_bounds(served: Mapping[int, ServedRow]) -> Iterator[Share]:
         for key, row in served.items():
             bound, share = getattr(row, f"{phase}_bound"), getattr(row, f"{phase}_bound_fraction")
             if bound and share is not None:
-                yield Share(runs=(key,), metric=phase, name=bound, share=share)
+                yield Share(runs=(key,), metric="time", within=phase, name=bound, share=share)
 
 
 def _find_refused(rows: Sequence[ServedRow]) -> Iterator[Finding]:

@@ -122,7 +122,7 @@ def _describe_limits(facts: Facts) -> Iterator[str]:
     runs = name_batches(facts)
     usual, exceptions = dict[str, str](), list[str]()
     for phase in PHASE_NAMES:
-        shares = [one for one in facts.of(Share) if one.metric == phase]
+        shares = [one for one in facts.of(Share) if one.within == phase]
         if not shares:
             continue
         ((usual[phase], _),) = Counter(one.name for one in shares).most_common(1)
