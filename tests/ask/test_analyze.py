@@ -171,6 +171,7 @@ def test_what_cannot_run_says_why(workspace: Workspace) -> None:
 
 
 @pytest.mark.wings
+@pytest.mark.slow
 def test_exchange_between_devices_is_communication_as_in_train(workspace: Workspace) -> None:
     """The store calls the bottleneck of an exchange memory, although its bytes cross a link."""
     from joulemap.wing.train.setting import Training

@@ -306,6 +306,7 @@ def shares_of(answer: RunAnswer) -> Iterator[tuple[str, str, list[float]]]:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("metric", thin(PART_METRICS, 2))
+@pytest.mark.slow
 def test_shares_add_up_to_one_difference_at_every_level(metric: PartMetricName, workspace: Workspace) -> None:
     """A share is of the whole difference, so that a part has the same share wherever it is a row."""
     answers = [

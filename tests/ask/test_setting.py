@@ -65,6 +65,7 @@ def test_the_wall_adds_its_growth_and_a_share_of_the_host(workspace: Workspace) 
     assert_close(l4["host"].value, 180.0 / 4.0)
 
 
+@pytest.mark.slow
 def test_engines_are_named_where_a_choice_exists(workspace: Workspace) -> None:
     facts = workspace.compare("resnet18", hardware=["l4", "hailo_8"], precision="int8", runtime="engine").facts
     assert {(str(one.values["engine"]), *name(facts, one)) for one in find(facts, "engine")} == {("TensorRT", "l4")}

@@ -88,6 +88,7 @@ SOME = list(zip(MODELS[::8], itertools.cycle(ONE_OF_EACH_CLASS)))
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "precision"), SOME)
+@pytest.mark.slow
 def test_every_level_sums_to_the_run_on_every_class(model: str, precision: Precision, tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "results.duckdb")
     workspace.evaluate([model], hardware=ONE_OF_EACH_CLASS[precision], precision=precision)

@@ -115,6 +115,7 @@ def test_scores_by_hand(tmp_path: Path) -> None:
     assert [(row["part"], row["measurement_count"]) for row in by_source] == [("made up", 4)]
 
 
+@pytest.mark.slow
 def test_rates_and_wall_power_by_hand(tmp_path: Path) -> None:
     # a fabric: images overlap, so that a rate is no reciprocal of a latency and power is over the interval
     workspace = Workspace(tmp_path / "own.duckdb")
@@ -281,6 +282,7 @@ def test_json_and_empty_files(tmp_path: Path) -> None:
         workspace.import_measurements(tmp_path / "none.csv")
 
 
+@pytest.mark.slow
 def test_rows_name_no_code(tmp_path: Path, joulemap: Run) -> None:
     """A row names a model file: who imports it has not asked for its code to run."""
     own, ran = tmp_path / "own.py", tmp_path / "ran"

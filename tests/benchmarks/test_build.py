@@ -73,6 +73,7 @@ def test_a_build_needs_no_more_than_it_states_to_generate(checkout: Path) -> Non
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("version", ["standard", "editable"])
+@pytest.mark.slow
 def test_a_build_of_a_fresh_checkout_generates_its_code(version: str, checkout: Path) -> None:
     pytest.importorskip("hatchling")
     tables = checkout / TABLES

@@ -38,6 +38,7 @@ COMMANDS = [
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("words", COMMANDS)
+@pytest.mark.slow
 def test_documents_follow_the_schema_of_their_command(
     words: str, joulemap: Run, database: Path, workspace: Workspace
 ) -> None:

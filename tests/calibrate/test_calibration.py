@@ -285,6 +285,7 @@ def test_a_stale_calibration_is_told_not_used(
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("state", ["missing", "other formulas", "another description", "damaged"])
+@pytest.mark.slow
 def test_a_fit_replaces_a_calibration_that_no_question_takes(
     state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,7 @@ def test_the_head_is_that_of_a_skill() -> None:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.slow
 def test_every_command_runs(command: str, joulemap: Run) -> None:
     done = joulemap(*command.split())
     assert not done.returncode, done.stderr

@@ -108,6 +108,7 @@ def test_a_machine_without_access_answers_what_is_known(joulemap: Run) -> None:
     assert len(found["gaps"]) == 2  # no processor, no GPU; without chips, the memory does not matter
 
 
+@pytest.mark.slow
 def test_a_recording_of_this_machine_is_read_as_it_was_written(joulemap: Run, tmp_path: Path) -> None:
     path = tmp_path / "machine.json"
     done = joulemap("here", "resnet18", "--record", str(path), "--format", "json")
@@ -156,6 +157,7 @@ def test_the_headline_has_the_interval_of_the_answer_about_its_model(tmp_path: P
     ]
 
 
+@pytest.mark.slow
 def test_the_mark_of_the_best_is_on_the_weights_that_were_chosen(tmp_path: Path) -> None:
     """The most precise weights that reach half of the highest speed are seldom the fastest."""
     recorded = MACHINES / "macbook_m4.json"

@@ -232,6 +232,7 @@ def test_what_does_not_fit_is_a_row_that_says_what_would(answer: LlmAnswer) -> N
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("asked", ["--devices 8", "--devices 16", "--data-devices 16"])
+@pytest.mark.slow
 def test_a_refusal_names_a_division_that_holds_the_model(asked: str, tmp_path: Path) -> None:
     words = ["llm", "deepseek-r1", "h100_sxm5", "--batch", "1"]
     refused = run_here([*words, *asked.split()], tmp_path, {})
@@ -284,6 +285,7 @@ def test_only_a_metric_of_both_chips_decides_between_them(workspace: Workspace) 
     assert {one.metric for one in answer.facts.of(Choice)[:2]} == {"time_per_token", "decode_energy_per_token"}
 
 
+@pytest.mark.slow
 def test_devices_of_a_model_that_one_cannot_store_hold_all_requests_in_flight(workspace: Workspace) -> None:
     serving = Serving(prompt=2048, output=16, in_flight=64)
     few, many = (
@@ -486,6 +488,7 @@ FITTING = [
     ("model", "hardware", "prompt", "engine", "weights"),
     [FITTING[0], *(pytest.param(*one, marks=pytest.mark.slow) for one in FITTING[1:])],
 )
+@pytest.mark.slow
 def test_what_fits_is_never_refused_for_memory(
     workspace: Workspace, model: str, hardware: str, prompt: int, engine: str, weights: tuple[str, ...]
 ) -> None:

@@ -112,6 +112,7 @@ def test_npus_run_the_engine_of_their_vendor(
     assert {row.precision for row in answer.rows if row.label.startswith(chips[0])} == {precision}
 
 
+@pytest.mark.slow
 def test_a_chip_whose_compiler_does_not_run_the_passes_is_left_out(joulemap: Run, database: Path) -> None:
     asked = ("llm", "llama-3.2-1b", "rk3588_npu", "--batch", "1", "--db", database)
     both = joulemap(*asked, "l4")

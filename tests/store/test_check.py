@@ -251,6 +251,7 @@ def test_a_workload_that_the_audit_would_find_is_never_stored(name: str, monkeyp
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("is_sealed", "code"), [(True, ExitCode.INTERNAL), (False, ExitCode.DATABASE)])
+@pytest.mark.slow
 def test_an_internal_error_is_damage_only_if_rows_are_not_those_written(
     is_sealed: bool, code: ExitCode, joulemap: Run, own_database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -381,6 +381,7 @@ def list_runs(path: Path) -> set[int]:
         return {run_id for (run_id,) in connection.execute("SELECT run_id FROM internal.run").fetchall()}
 
 
+@pytest.mark.slow
 def test_a_sound_database_is_recovered_as_it_is(own_database: Path, tmp_path: Path) -> None:
     done = Workspace(own_database).recover(tmp_path / "new.duckdb")
     assert (done.is_copy, done.lost, done.run_count) == (True, [], len(list_runs(own_database)))

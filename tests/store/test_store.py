@@ -322,6 +322,7 @@ def test_an_empty_database_of_an_older_engine_is_made_anew(tmp_path: Path) -> No
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("statement", ["CREATE SEQUENCE mine", "CREATE MACRO mine(a) AS a", "CREATE SCHEMA mine"])
+@pytest.mark.slow
 def test_a_database_with_something_in_it_is_kept(statement: str, tmp_path: Path) -> None:
     path = tmp_path / "theirs.duckdb"
     duckdb.connect(str(path), config=dict(OLD_STORAGE)).execute(statement).close()

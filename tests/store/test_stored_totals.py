@@ -59,6 +59,7 @@ def test_a_question_over_many_configurations_stores_no_ledger(points: Path) -> N
         workspace.query("edp.distribution", {"run_id": 1})
 
 
+@pytest.mark.slow
 def test_the_ledger_comes_under_the_same_run_and_changes_no_figure(points: Path, stored_ledgers: Path) -> None:
     workspace, whole = Workspace(points), Workspace(stored_ledgers)
     before = workspace.sql(FIGURES).rows

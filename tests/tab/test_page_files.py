@@ -25,6 +25,8 @@ from joulemap.wing.tab.site import CDN, NEEDED, write_site
 from joulemap.wing.tab.state import DEFAULTS
 from pyodide import pretend
 
+pytestmark = pytest.mark.slow  # each test needs a page, which takes seconds
+
 ADDRESS = re.compile(r"(?:https?:|wss?:)?//[\w.-]+\.\w+[^\s\"'`]*")
 NAMESPACE = "http://www.w3.org/2000/svg"
 

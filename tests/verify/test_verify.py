@@ -383,6 +383,7 @@ def test_requests_that_start_together_wait_for_each_others_prompts(tmp_path: Pat
         ({"tput_per_gpu": 1e6}, {"total_tokens_per_s"}),
     ],
 )
+@pytest.mark.slow
 def test_a_number_beyond_the_chips_limits_is_not_scored(
     changed: dict[str, float], impossible: set[str], tmp_path: Path, workspace: Workspace
 ) -> None:
@@ -479,6 +480,7 @@ def test_a_cause_that_is_known_is_found_of_a_single_run(own_database: Path) -> N
     check_cause(source, told, vary(told, hardware="l4@1020MHz"), CHANGES["clock"](share=0.5))
 
 
+@pytest.mark.slow
 def test_a_file_is_verified_kept_and_refused(joulemap: Run, tmp_path: Path) -> None:
     done = joulemap("verify", DATA / "vllm.json", "--keep", "--format", "json")
     assert done.returncode == ExitCode.OK, done.stderr

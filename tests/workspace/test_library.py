@@ -55,6 +55,7 @@ def test_what_takes_time_is_told_the_logger_and_nobody_else(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_who_waits_for_a_database_reads_so_in_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,6 +71,7 @@ def test_who_waits_for_a_database_reads_so_in_the_log(
 
 
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 3])
+@pytest.mark.slow
 def test_a_question_is_cancelled_by_raising_in_progress(step: int, tmp_path: Path) -> None:
     asked = joulemap.Settings(hardware=("l4", "t4", "tpu_v4"), batch=(1, 2))
 

@@ -243,6 +243,7 @@ MORE = {
     [(CORE, False), pytest.param(CORE | MORE, True, marks=pytest.mark.slow)],
     ids=["few", "more"],
 )
+@pytest.mark.slow
 def test_without_wings_the_core_answers_and_refuses_the_rest_in_a_line(
     commands: Mapping[tuple[str, ...], ExitCode], makes_template: bool, core: Path
 ) -> None:
