@@ -106,6 +106,7 @@ def test_every_example_can_be_read() -> None:
         read_site(["pue=1.2", "pue=1.3"], variables=NO_FILE)
 
 
+@pytest.mark.slow
 def test_an_answer_names_the_values_it_depends_on(workspace: Workspace) -> None:
     site = read_site(["electricity=0.31USD/kWh", "pue=1.5"], variables=NO_FILE)
     paid = workspace.cost("conv_block", site=site, hardware=("l4", "t4"), precision="int8", batch=1)

@@ -75,6 +75,7 @@ def test_splits_say_how_new_a_row_is(tmp_path: Path) -> None:
     assert split["h200_sxm", "resnet34", True] == "same family"
 
 
+@pytest.mark.slow
 def test_scores_by_hand(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     names = ("resnet18", "resnet_block", "mlp", "conv_block")

@@ -398,6 +398,7 @@ def true_observations(
     return observations
 
 
+@pytest.mark.slow
 def test_a_fit_finds_the_hardware_that_gave_the_measurements(
     workloads: Mapping[tuple[str, int], WorkloadColumns],
 ) -> None:

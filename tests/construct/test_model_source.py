@@ -105,6 +105,7 @@ def test_sizes_that_are_given_replace_a_models_own_inputs(tmp_path: Path) -> Non
     assert workspace.profile(str(tmp_path / "net.pt2"), inputs=["7,16"]).profile.mac_count == 7 * 16 * 8
 
 
+@pytest.mark.slow
 def test_a_changed_file_is_another_workload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "mine.py"
     path.write_text(NET)

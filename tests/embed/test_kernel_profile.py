@@ -72,6 +72,7 @@ def test_what_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.slow
 def test_attention_beyond_memory_grows_with_the_sequences(tmp_path: Path) -> None:
     # of 128 KiB per token, fewer than 50,000 tokens fit beside the weights in 24 GB
     yaml = pytest.importorskip("yaml")

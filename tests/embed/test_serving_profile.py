@@ -136,6 +136,7 @@ def test_a_model_beyond_memory_has_no_profile(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.slow
 def test_files_of_others_are_kept(steps: StepPredictor, tmp_path: Path) -> None:
     def write(folder: Path) -> Path:
         return write_serving_profile(

@@ -133,6 +133,7 @@ def summed(counts: ActionCounts, names: list[str]) -> Floats | None:
     factors=st.tuples(st.floats(1e-3, 1e3), st.floats(1.0, 20.0)),
     data=st.data(),
 )
+@pytest.mark.slow
 def test_a_larger_memory_moves_and_costs_no_more(
     target: str, factors: tuple[float, float], data: st.DataObject
 ) -> None:

@@ -81,6 +81,7 @@ def widen(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
 
 
 @pytest.mark.parametrize("asks", ["sql", "compare"])
+@pytest.mark.slow
 def test_intervals_of_stored_runs_follow_their_formulas(
     own_database: Path, monkeypatch: pytest.MonkeyPatch, asks: str
 ) -> None:

@@ -88,6 +88,7 @@ def find_wide(text: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_indices_are_as_wide_as_the_platform_takes_them() -> None:
     files = [path for name in FOLDERS for path in (PACKAGE / name).rglob("*.py")]
     wrong = {str(path): find_wide(path.read_text(encoding="utf-8")) for path in files}

@@ -390,6 +390,7 @@ def test_a_sound_database_is_recovered_as_it_is(own_database: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("unreadable", [{1, 3}])
+@pytest.mark.slow
 def test_every_run_is_recovered_or_named_as_lost(
     unreadable: set[int], database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

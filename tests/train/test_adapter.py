@@ -163,6 +163,7 @@ def test_a_frozen_base_is_sharded_and_gathered_by_hand() -> None:
     assert memory_of(wide).activations < memory_of(step_of_seven(lora=16, devices=4, zero=2)).activations + 1e9
 
 
+@pytest.mark.slow
 def test_a_base_at_nf4_has_codes_of_4_bits_and_nested_scales() -> None:
     """64 weights in 32 bytes of codes, a scale of one byte, and 1 / 256 of a scale of 4 bytes: 4.127 bits a weight."""
     count = 8_388_608
