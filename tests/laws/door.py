@@ -19,6 +19,7 @@ import numpy as np
 import joulemap
 from command import list_steps, run_here
 from joulemap.physics.law import RAISE, SEPARATOR, VARIABLE
+from joulemap.physics.record.reference import HOST, UNATTRIBUTED
 from joulemap.system.errors import ExitCode
 from joulemap.system.record import define
 from laws.court import Court
@@ -170,8 +171,6 @@ EXACT: Final = {
 }
 """Metric -> exact difference of two runs or of a part of them, and that of a subgraph in the list of all."""
 
-UNATTRIBUTED: Final = "unattributed"
-
 
 def try_divisions(doors: Doors, rng: random.Random) -> None:
     """Divide the difference of two runs and one run: a part is the same wherever it stands, and parts sum to it."""
@@ -201,7 +200,7 @@ def try_divisions(doors: Doors, rng: random.Random) -> None:
     if spent:
         court.equal("one residual", spent / run["total"]["energy_fj"], share, _of(("analyze", *single)))
     named = {row["common_category"] for row in run["actions"] if row["action"].startswith(f"{UNATTRIBUTED}_")}
-    court.same("one residual", named <= {UNATTRIBUTED}, True, _of(("analyze", *single)))
+    court.same("one residual", named <= {UNATTRIBUTED, HOST}, True, _of(("analyze", *single)))  # all of a host's is one
     lists = [
         {row["operator_index"]: (row["energy_fj"], row["latency_fs"]) for row in one["operators"]} for one in (run, edp)
     ]
