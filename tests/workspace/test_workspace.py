@@ -181,7 +181,8 @@ def test_a_changed_file_never_rewrites_old_answers(
 @pytest.mark.slow
 def test_a_users_program_runs_as_type_checked(own_database: Path) -> None:
     program = Path(__file__).parents[1] / "support" / "user_program.py"
-    done = subprocess.run([sys.executable, str(program), str(own_database)], capture_output=True, text=True, check=True)
+    command = [sys.executable, str(program), str(own_database)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=own_database.parent)
     hardware, energy, difference, speedup = done.stdout.split()
     assert hardware in DEFAULT
     assert float(energy) > 0.0
