@@ -37,7 +37,7 @@ ASKED: Final[dict[str, tuple[str, ...]]] = {
     "edp": ("resnet18", "l4"),
     "utilization": ("resnet18", "--hardware", "l4"),
     "sweep": ("resnet18", "--hardware", "l4", "--batch", "1,2"),
-    "architectures": ("--model", "resnet18"),
+    "architectures": ("resnet18",),
     "calibrate": ("RTX-4090", "--precision", "fp16", "--model", "resnet50", "--dry-run"),
     "db info": (),
     "db diff": ("1", "2"),
