@@ -65,7 +65,7 @@ ABOUT: Final = (
     "compare {model} {chips} --precision int8 --batch 1,8",
     "compare {model} {chips} --level run",
     "compare {model} {chips} --level operator --by category",
-    "compare {model} {chips} --sort efficiency --details",
+    "compare {model} {chips} --metric efficiency --show details",
     "analyze {model} {chip}",
     "analyze {model} {chip} --level operator",
     "explain {model} {pair} --metric energy",
