@@ -143,7 +143,7 @@ def _compare_equals(court: Court, columns: WorkloadColumns, count: int, question
         court.refused[type(error).__name__] += 1
         return
     seconds = np.zeros(columns.operator_count)
-    seconds[columns.active(is_fused=RUNTIME[question.runtime].merges)[0]] = run.operators.latency_fs
+    seconds[run.operators.operator_index] = run.operators.latency_fs
     first, last = (
         np.where(columns.mac_count > 0.0, seconds, 0.0)[part] for part in (slice(count), slice(-count, None))
     )
