@@ -50,7 +50,7 @@ BUDGETS = {
     ("sql", "SELECT hardware FROM runs"): Budget(103, 299, 15, 84),
     ("query", "run", "run.list"): Budget(103, 299, 17, 84),
     ("hardware", "list"): Budget(132, 331, 26, 94),
-    ("compare", "resnet18"): Budget(215, 499, 66, 123),
+    ("compare", "resnet18"): Budget(216, 500, 60, 121),
     ("compare", "mobilenet_v2"): Budget(267, 555, 116, 128),
     ("fleet", "mobilenet_v2", "--rate", "200/s", "--p99", "50ms"): Budget(330, 660, 176, 133),
     ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(358, 655, 174, 155),
