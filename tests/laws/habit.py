@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import re
+import shlex
 import time
 from functools import cache
 from typing import Any, Final
@@ -85,6 +88,21 @@ UNKNOWN: Final = ("nvfp5", "int9", "half8", "w4a17")
 
 SLOW_S: Final = 8.0
 """Processor time above which an error is slow: a traced model takes less."""
+
+LARGE: Final = 4e9
+"""Bytes of memory above which a chip holds any of the models of an advised command."""
+
+OLDER: Final = (
+    "analyze --{kind} {chip} --model {model}",
+    "analyze {model} --{kind} {chip}",
+    "compare_models",
+    "analyze_{kind}_energy",
+    "analyze_{kind}_energy.py --list-{kind}s",
+    "analyze_{kind}_energy.py --model {model}",
+    "compare --models {model} --{kind} {chip}",
+    "profile_{kind}",
+)
+"""Command lines of older tools."""
 
 
 def try_rows(court: Court, rng: random.Random) -> None:
@@ -270,7 +288,26 @@ def try_unbatched(doors: Doors, rng: random.Random) -> None:
 
 
 def try_words(doors: Doors, rng: random.Random) -> None:
-    """Type odd names and names that are too long."""
+    """Type what other tools take, odd names and names that are too long."""
+    court, advised = doors.court, []
+    for line, kind in itertools.product(OLDER, ("cpu", "gpu", "tpu")):
+        chips = [one for one in list_chips() if find_chip(one).architecture == kind and "fp32" in find_chip(one).peaks]
+        chips = [one for one in chips if find_chip(one).memory_capacity.value > LARGE]
+        model = rng.choice(("resnet18", "mobilenet_v2", "vit_b_16"))
+        words = tuple(shlex.split(line.format(kind=kind, chip=rng.choice(chips), model=model)))
+        code, _, text = doors.say(*words)
+        for one in re.findall(r"run `joulemap ([^`]+)`", text) if code else ():
+            told = tuple(shlex.split(one))
+            advised.append((words, told))
+            classes = {find_chip(word).architecture for word in told if word in list_chips()}
+            kept = classes | {kind}.intersection(re.split(r"\W", one))
+            if "{kind}" in line:
+                court.same("advice keeps the class", kept, {kind}, (Question(words=words),))
+                court.same("advice keeps the class", "list" in told, "--list" in line, (Question(words=words),))
+            if "{model}" in line:
+                court.same("advice keeps the class", model in told, True, (Question(words=words),))
+    for words, one in rng.sample(advised, 2):
+        court.same("advice runs", doors.say(*one)[0], 0, (Question(words=words),))
     long = rng.choice("abxyz") * rng.choice((10_000, 100_000))
     for words in (("compare", long, "l4"), ("compare", "resnet18", long), ("sql", f"SELECT {long}")):
         began = time.process_time()

@@ -198,7 +198,8 @@ def _find_advice(unknown: str, arguments: Sequence[str]) -> str:
     name = unknown.removeprefix("--")
     one = {**KNOWN, **HABIT}.get(name)
     if one is None or unknown == name:
-        return find_advice(unknown)
+        command = _find_command(arguments)
+        return find_advice(unknown, arguments, command if command in list_commands() else "analyze")
     following = iter([*arguments, ""])
     given = next((word for word in following if word.partition("=")[0] == unknown), "")
     value = given.partition("=")[2] or (one.example if one.usual is False else next(following))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -118,6 +120,9 @@ def find_database() -> Path:
     return Path(_database.get() or habit("db"))
 
 
+CLASSES: Final = ("cpu", "gpu", "tpu", "kpu", "npu")
+"""Classes of hardware that other tools have options and scripts for; each stands for its default chip."""
+
 GONE: Final[Mapping[str, str]] = {
     "--help-all": "write --help all",
     **{f"--{name}": f"write --show {name}" for name in ("wide", "notes", "details", "check", "plot")},
@@ -127,11 +132,11 @@ GONE: Final[Mapping[str, str]] = {
         f"--{name}": f"write --where {name}=VALUE"
         for name in ("architecture", "deployment", "kind", "scenario", "power-budget")
     },
-    **{f"--{name}": f"write `joulemap compare MODEL {name}`" for name in ("cpu", "gpu", "tpu", "kpu", "npu")},
-    "--architectures": "write `joulemap compare MODEL gpu tpu`",
-    "--model": "the model is the first argument, as in `joulemap compare resnet18 l4`",
-    "--models": "models are the first arguments, as in `joulemap compare resnet18 mlp l4`",
-    "--explain-difference": "write `joulemap explain MODEL CHIP CHIP`",
+    **{f"--{name}": "run `joulemap {command} {model} {chip}`" for name in CLASSES},
+    "--architectures": "run `joulemap {command} {model} {chip}`",
+    "--model": "the model is the first argument: run `joulemap {command} {model} {chip}`",
+    "--models": "models are the first arguments: run `joulemap {command} {model} {chip}`",
+    "--explain-difference": "run `joulemap explain {model} l4 t4`",
     "--batch-size": "write --batch",
     "--batch-sizes": "write --batch",
     "--input-shape": "write --input",
@@ -139,35 +144,47 @@ GONE: Final[Mapping[str, str]] = {
     "--power-mode": "write HARDWARE@MODE, or --where power-mode=MODE",
     "--device-only": "write --site host=none",
     "--force": "remove the file first, or name another one",
-    "--max-latency": "write `joulemap recommend MODEL --max-latency TIME`",
-    "--list-models": "write `joulemap model list`",
-    "--list-": "write `joulemap hardware list`",
-    "list_": "write `joulemap hardware list`",
-    "discover_hardware_": "write `joulemap hardware list`",
-    "discover_": "write `joulemap model list`",
-    "compare_": "write `joulemap compare MODEL HARDWARE`",
-    "analyze_batch_": "write `joulemap sweep MODEL`",
-    "analyze_": "write `joulemap analyze MODEL HARDWARE`",
-    "profile_graph_": "write `joulemap model show MODEL`",
-    "profile_": "write `joulemap analyze MODEL HARDWARE`",
-    "estimate_": "write `joulemap analyze MODEL HARDWARE`",
-    "partition_": "write `joulemap fusion MODEL HARDWARE`",
-    "graph_": "write `joulemap fusion MODEL HARDWARE`",
+    "--sort": "write --metric",
+    "--max-latency": "run `joulemap recommend {model} --max-latency 10ms`",
+    "--list-models": "run `joulemap model list`",
+    **{f"--list-{name}s": f"run `joulemap hardware list --architecture {name}`" for name in CLASSES},
+    "--list-": "run `joulemap hardware list`",
+    "list_": "run `joulemap hardware list`",
+    "discover_hardware_": "run `joulemap hardware list`",
+    "discover_": "run `joulemap model list`",
+    "compare_": "run `joulemap compare {model} {chip}`",
+    "analyze_batch_": "run `joulemap sweep {model} {chip}`",
+    "analyze_": "run `joulemap analyze {model} {chip}`",
+    "profile_graph_": "run `joulemap model show {model}`",
+    "profile_": "run `joulemap analyze {model} {chip}`",
+    "estimate_": "run `joulemap analyze {model} {chip}`",
+    "partition_": "run `joulemap fusion {model} {chip}`",
+    "graph_": "run `joulemap fusion {model} {chip}`",
 }
 """Former option, or option or script of another tool -> what to do instead; a name is the start of one if it ends
-with a dash.
+with a dash. The slots are filled from the command line.
 """
 
 
-def find_advice(word: str) -> str:
-    """Return what to do instead of an option or script that other tools, or former versions, have; else empty."""
-    name = word.lower()
+def find_advice(word: str, words: Sequence[str], command: str) -> str:
+    """Return what to do instead of an option or script that other tools, or former versions, have; else empty.
+
+    The model and the chip, or its class, are those of the command line `words`; `command` is the one that it names.
+    """
+    name = next((one for one in words if one.startswith("--list-")), word).lower()
     if not name.startswith("-"):
         name = f"{os.path.basename(name).removesuffix('.py').replace('-', '_')}_"
     given = (
         advice for start, advice in GONE.items() if name == start or (start[-1] in "-_" and name.startswith(start))
     )
-    return next(given, "")
+    values = dict(pairwise(part for one in words for part in (*one.split("=", 1), "")[:2] if part))
+    kinds = [one for one in CLASSES if one in re.split(r"[^a-z]+", " ".join(words).lower())]
+    chips = (values.get(option, "") for option in (*(f"--{one}" for one in kinds), "--architectures"))
+    chip = next((one for one in chips if one and not one.startswith("-")), next(iter(kinds), "l4"))
+    plain = [one for before, one in pairwise(("", *words)) if not one.startswith("-") and not before.startswith("-")]
+    named = (values.get("--model"), values.get("--models"), *plain[1:2])
+    model = next(filter(None, named), "resnet18")
+    return next(given, "").format(command=command, model=model, chip=chip)
 
 
 def part_statement(words: Sequence[str]) -> list[str]:
