@@ -97,7 +97,8 @@ def _list_lines(court: Court, seed: int, seconds: float) -> Iterator[str]:
     for (is_fault, why), rows in groupby(sorted(EXEMPT, key=_find_reason), _find_reason):
         many = list(rows)
         laws = ", ".join(dict.fromkeys(one.law for one in many))
-        subjects = ", ".join(dict.fromkeys(f"`{one.chip}`" if one.chip != "*" else f"`{one.model}`" for one in many))
+        named = (next(text for text in (one.chip, one.model, one.vendor) if text != "*") for one in many)
+        subjects = ", ".join(dict.fromkeys(f"`{text}`" for text in named))
         fault = "a known fault: " if is_fault else ""
         yield _wrap(f"{laws} ({subjects}, up to {max(one.most for one in many):g}x): {fault}{why}")
 
