@@ -338,6 +338,7 @@ def test_a_coefficient_is_taken_in_any_unit_of_its_dimension(tmp_path: Path) -> 
         (coefficient("host_lunch"), "gpu has no coefficient host_lunch, did you mean host_launch?"),
         (coefficient(count=2), "coefficients.dram_efficiency.planar: is listed twice"),
         (coefficient("host_launch", "50", "s"), "would take"),
+        (MINIMAL.replace("tdp = { value = 50", "tdp = { value = 0.1"), "breaks busy power"),
         (
             MINIMAL + '\n[geometry]\nwarp_sise = { value = 32, unit = "1", basis = "assumed", source = "mine" }\n',
             "geometry: unknown key warp_sise, did you mean warp_size?",

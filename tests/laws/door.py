@@ -69,12 +69,13 @@ class Doors:
 
     def say(self, *words: str) -> tuple[int, str, str]:
         """Return (exit code, output, messages) of a command; no command ends in an internal error or breaks a law of
-        evaluation.
+        evaluation, but for the check of a file, which refuses a chip that does.
         """
         given = {"JOULEMAP_DB": str(self.folder / "laws.duckdb"), "COLUMNS": "80", VARIABLE: RAISE}
         done = run_here(words, self.folder, given)
         self.court.same("no internal error", done.returncode == ExitCode.INTERNAL, False, _of(words))
-        broken = re.search(r" breaks ([\w ,]+)$", done.stderr.strip()) if done.returncode else None
+        is_checked = words[:2] == ("hardware", "check")
+        broken = re.search(r" breaks ([\w ,]+)$", done.stderr.strip()) if done.returncode and not is_checked else None
         for name in broken[1].split(SEPARATOR) if broken else ():
             self.court.report(name, math.inf, 0.0, _of(words))
         return done.returncode, done.stdout, done.stderr

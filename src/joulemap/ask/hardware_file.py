@@ -170,6 +170,11 @@ def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
                         raise CatalogueError(
                             f"{name_file(path)}: {model} at {precision} cannot be mapped: {text}"
                         ) from error
+                    if run.broken_laws:
+                        raise CatalogueError(
+                            f"{name_file(path)}: {model} at {precision} breaks {run.broken_laws}: check tdp, clock, "
+                            "peaks, bandwidths and energies"
+                        )
                     latency_s = float(run.subgraphs.latency_fs.sum(dtype=float)) / FS_PER_S
                     energy_j = float(run.ledger.energy_fj.sum(dtype=float)) / FJ_PER_J
                     if not 0.0 < latency_s < LONGEST_TRIAL_S:

@@ -1,4 +1,4 @@
-"""Documents, figures and sentences of answers, by the page of each type: the printer that `joulemap.workspace` names.
+"""Documents, figures and sentences of answers, by the page of each type: the printer that the package names.
 
 The page of an answer of `ask.NAME` stands in `PAGES` of `show.NAME`; that of a wing's `ask`, in the wing's `show`.
 """
