@@ -134,10 +134,8 @@ def test_utilization_is_of_the_rate_that_is_carried_and_not_of_time(ask: Callabl
 @pytest.mark.parametrize(("count", "high"), [(1, 1), (1, 4), (5, 14), (8, 24), (5, None)])
 def test_devices_that_are_likely_enough(width: float, count: int, high: int | None) -> None:
     """Law: a full fleet suffices in half of all cases; headroom makes it surer, and a number below 80 % gets more."""
-    row = attrs.evolve(
-        priced("a", count, 10.0, 10.0).row, device_high_count=high, device_low_count=1, time_half_width=width
-    )
-    rows = [attrs.evolve(row, carried_ratio=carried) for carried in (1.0, 1.05, 1.3, 2.0, 8.0)]
+    row = priced("a", count, 10.0, 10.0).row.replace(device_high_count=high, device_low_count=1, time_half_width=width)
+    rows = [row.replace(carried_ratio=carried) for carried in (1.0, 1.05, 1.3, 2.0, 8.0)]
     chances = [find_enough(one) or 0.0 for one in rows]
     assert_close(chances[0], 0.5)
     assert chances == sorted(chances)
@@ -218,15 +216,15 @@ def test_a_price_is_needed_of_what_is_not_owned_alone() -> None:
 )
 def test_owned_devices_are_paid_for_in_no_way(owned: dict[str, int], pay: str, way: str, cost: float) -> None:
     row = priced("chip", 7, 100.0, 300.0).row
-    found = {name: value for name, value in spend(owned.get("chip", 0)).items() if name in attrs.fields_dict(FleetRow)}
-    row = terms_of(of_rate(700.0, owned=owned), pay).choose_payment(attrs.evolve(row, **found))
+    found = {name: value for name, value in spend(owned.get("chip", 0)).items() if name in FleetRow.columns}
+    row = terms_of(of_rate(700.0, owned=owned), pay).choose_payment(row.replace(**found))
     assert (row.way, row.status) == (way, "ok")
     assert_close(row.cost_per_month, cost)
 
 
 def test_a_limit_on_power_counts_the_hosts() -> None:
     """100 W of devices and 40 W of hosts are over 130 W, and within 141 W."""
-    row = attrs.evolve(priced("chip", 1, 100.0, 300.0).row, host_power_w=40.0)
+    row = priced("chip", 1, 100.0, 300.0).row.replace(host_power_w=40.0)
     over, within = (terms_of(of_rate(700.0, max_power_w=limit)).choose_payment(row) for limit in (130.0, 141.0))
     assert (over.status, within.status) == ("over a limit", "ok")
     assert "140 W" in over.reason
@@ -279,7 +277,7 @@ def priced(
     label: str, count: int, alone: float, device: float, *, kwh: float = 100.0, each_j: float = 1.0, idle_w: float = 0.0
 ) -> Sizing:
     """A fleet whose servers do so many requests a second for so many joules each, and idle for the rest of it."""
-    figures: dict[str, Any] = {one.name: None for one in attrs.fields(FleetRow)}
+    figures: dict[str, Any] = dict.fromkeys(FleetRow.columns)
     figures |= {"label": label, "hardware": label, "status": "ok", "server_device_count": 1, "device_count": count}
     figures |= {"rented_half_width": 0.1, "bought_half_width": 0.1}
     figures |= {"server_rate_per_s": alone, "rented_device_per_month": device, "rented_per_month": count * device}
@@ -328,8 +326,8 @@ def test_limits_of_a_demand_hold_for_fleets_of_several_kinds() -> None:
         **find_unknown(MixedRow) | {"cost_per_month": 90.0}, label="a", form=SIDE_BY_SIDE, device_count=2,
         power_w=1000.0, host_power_w=500.0, kwh_per_month=730.0, gco2_per_month=1.0,
     )  # fmt: skip
-    dear = attrs.evolve(mixed, label="b", cost_per_month=110.0, kwh_per_month=700.0)
-    hot = attrs.evolve(mixed, label="c", power_w=2000.0, cost_per_month=80.0)
+    dear = mixed.replace(label="b", cost_per_month=110.0, kwh_per_month=700.0)
+    hot = mixed.replace(label="c", power_w=2000.0, cost_per_month=80.0)
     for objective in ("cost", "energy"):
         demand = attrs.evolve(of_rate(1000.0), objective=objective, max_cost_per_month=100.0, max_power_w=2000.0)
         assert [row.label for row in terms_of(demand).rank_together([dear, hot, mixed], None)] == ["a"]
@@ -481,7 +479,7 @@ def test_what_fails_first_is_what_fails_at_the_lower_rate(carried: float, limit_
 def test_the_next_best_is_the_next_hardware_and_what_it_takes_more() -> None:
     """Fleets of 2 x 100, of 7 x 30 and, of the first hardware again, of 3 x 80 USD: 210 is 1.05 times 200."""
     rows = [priced(*one).row for one in (("large", 2, 900.0, 100.0), ("small", 7, 150.0, 30.0))]
-    rows.append(attrs.evolve(priced("large", 3, 900.0, 80.0).row, label="large, delayed batching"))
+    rows.append(priced("large", 3, 900.0, 80.0).row.replace(label="large, delayed batching"))
     winner = next(one for one in terms_of(of_rate(1.0)).find_winners(rows) if one.objective == "cost")
     assert (winner.label, winner.value, winner.runner_up) == ("large", 200.0, "small")
     assert_close(winner.regret_ratio, 1.05)
@@ -490,12 +488,12 @@ def test_the_next_best_is_the_next_hardware_and_what_it_takes_more() -> None:
 def test_a_fleet_at_its_capacity_needs_another_device_as_soon_as_it_is_slower() -> None:
     """One device of 100 USD at its capacity needs a second one in half of all cases, and then 130 USD are less."""
     full, spare = (priced(*one).row for one in (("full", 1, 900.0, 100.0), ("spare", 1, 900.0, 130.0)))
-    full = attrs.evolve(full, carried_ratio=1.0, time_half_width=0.2, rented_half_width=0.0)
-    spare = attrs.evolve(spare, carried_ratio=16.0, time_half_width=0.2, rented_half_width=0.0)
+    full = full.replace(carried_ratio=1.0, time_half_width=0.2, rented_half_width=0.0)
+    spare = spare.replace(carried_ratio=16.0, time_half_width=0.2, rented_half_width=0.0)
     (winner, *_) = terms_of(of_rate(1.0)).find_winners([full, spare])
     assert (winner.label, winner.runner_up) == ("full", "spare")
     assert_close(winner.probability_best, 0.5)
-    roomy = attrs.evolve(full, carried_ratio=16.0)
+    roomy = full.replace(carried_ratio=16.0)
     (winner, *_) = terms_of(of_rate(1.0)).find_winners([roomy, spare])
     assert_close(winner.probability_best, 1.0)
 

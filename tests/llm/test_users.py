@@ -95,8 +95,8 @@ def test_a_target_is_met_by_the_fewest_devices_and_costs_what_its_parts_cost(kep
 
 
 def test_the_best_servers_without_pools_are_named_beside_pools(kept: UsersAnswer) -> None:
-    first, second, third = (attrs.evolve(row, met_probability=0.9) for row in kept.rows)
-    pools, unsure = attrs.evolve(first, prefill_server_count=1), attrs.evolve(second, met_probability=0.7)
+    first, second, third = (row.replace(met_probability=0.9) for row in kept.rows)
+    pools, unsure = first.replace(prefill_server_count=1), second.replace(met_probability=0.7)
     rows = (pools, unsure, third)
     assert find_simpler(rows, pools) == third
     assert find_simpler(rows, unsure) is None
@@ -174,7 +174,7 @@ def test_those_that_keep_a_target_come_first_and_by_cost(kept: UsersAnswer) -> N
     row = kept.rows[0]
 
     def form(label: str, is_met: bool, ratio: float, usd: float | None, joules: float) -> UserRow:
-        return attrs.evolve(row, label=label, is_met=is_met, target_ratio=ratio, usd_per_million=usd, million_j=joules)
+        return row.replace(label=label, is_met=is_met, target_ratio=ratio, usd_per_million=usd, million_j=joules)
 
     rows = [
         form("late", False, 2.0, 1.0, 1.0),
@@ -205,7 +205,7 @@ def test_the_next_other_chip_meets_the_target_as_surely(kept: UsersAnswer) -> No
 
     def choose(*names: str) -> list[UserRow]:
         return [
-            attrs.evolve(row, label=name, hardware=name, usd_per_million=usd, is_met=True, met_probability=chance)
+            row.replace(label=name, hardware=name, usd_per_million=usd, is_met=True, met_probability=chance)
             for usd, name, chance in told
             if name in names
         ]

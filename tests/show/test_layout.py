@@ -3,41 +3,47 @@
 from __future__ import annotations
 
 import subprocess
+from typing import TYPE_CHECKING
 
-import attrs
 import pytest
 
 from compare import assert_close
 from joulemap.cli.value import read_as
-from joulemap.domain.computed import described, make_table, take
+from joulemap.domain.computed import make_table, take
 from joulemap.domain.settings import Limits
+from joulemap.domain.table import Row, described
 from joulemap.show.layout import lay
 from joulemap.show.present.text import longest_line, wrap_command
 from joulemap.system.errors import UsageError
-from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.column import Cell
 
 
-@frozen(kw_only=True)
-class Row:
+class Configuration(Row):
     """A configuration."""
 
-    label: str = described("hardware", heading="hardware", shown="hardware")
-    batch: int = described("samples")
-    step_s: float | None = described("of a step", "s", heading="a step")
-    cost: float | None = described("of a month", "USD")
-    half_width: float | None = described("of its logarithm", heading="80 %", shown="±")
-    way: str = described("rented or bought")
-    saved: float = described("of a month", "USD", shown="+")
-    worth: float = described("in its unit", shown="in unit")
-    unit: str = described("of worth")
+    label: Cell[str] = described("hardware", heading="hardware", shown="hardware")
+    batch: Cell[int] = described("samples")
+    step_s: Cell[float | None] = described("of a step", "s", heading="a step")
+    cost: Cell[float | None] = described("of a month", "USD")
+    half_width: Cell[float | None] = described("of its logarithm", heading="80 %", shown="±")
+    way: Cell[str] = described("rented or bought")
+    saved: Cell[float] = described("of a month", "USD", shown="+")
+    worth: Cell[float] = described("in its unit", shown="in unit")
+    unit: Cell[str] = described("of worth")
 
 
 ROWS = make_table(
     "rows",
-    Row,
+    Configuration,
     [
-        Row(label="l4", batch=1, step_s=0.002, cost=1234.5, half_width=0.1, way="", saved=3.5, worth=2.0, unit="J"),
-        Row(label="t4", batch=1, step_s=None, cost=12.34, half_width=None, way="", saved=-3.5, worth=3.0, unit="s"),
+        Configuration(
+            label="l4", batch=1, step_s=0.002, cost=1234.5, half_width=0.1, way="", saved=3.5, worth=2.0, unit="J"
+        ),
+        Configuration(
+            label="t4", batch=1, step_s=None, cost=12.34, half_width=None, way="", saved=-3.5, worth=3.0, unit="s"
+        ),
     ],
 )
 
@@ -60,10 +66,9 @@ def test_columns_have_the_headings_and_formats_of_their_declaration() -> None:
 
 
 def test_a_column_may_be_shown_by_a_text_on_its_row() -> None:
-    @frozen(kw_only=True)
-    class Won:
-        won: int = described("times", shown="{won} of {total}")
-        total: int = described("times")
+    class Won(Row):
+        won: Cell[int] = described("times", shown="{won} of {total}")
+        total: Cell[int] = described("times")
 
     assert lay(make_table("won", Won, [Won(won=1, total=3)]), "won | total").rows == (("1 of 3", "3"),)
 
@@ -104,8 +109,8 @@ def test_values_that_all_rows_share_are_a_text_of_the_subject() -> None:
 
 def test_a_record_takes_what_the_first_of_its_sources_has() -> None:
     first, then = ROWS
-    assert take(Row, first, then) == attrs.asdict(first)
-    assert take(Row, object(), then)["label"] == "t4"
+    assert take(Configuration, first, then) == first.record()
+    assert take(Configuration, object(), then)["label"] == "t4"
 
 
 @pytest.mark.wings

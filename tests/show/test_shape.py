@@ -21,7 +21,7 @@ import joulemap
 from joulemap.ask.rule import list_sql_rules
 from joulemap.show.layout import lay
 from joulemap.show.present.template import Template
-from joulemap.show.shape import RESERVED, Page, Part, Shape
+from joulemap.show.shape import RESERVED, Page, Part
 from joulemap.show.word import Words
 from joulemap.store.library import find_query
 
@@ -35,10 +35,11 @@ def import_file(path: Path) -> Any:
     return importlib.import_module(".".join(path.relative_to(SHOW.parents[1]).with_suffix("").parts))
 
 
-def list_pages() -> Iterator[tuple[type[Any], Shape]]:
+def list_pages() -> Iterator[tuple[type[Any], Page]]:
     own = [path for name in ("*/show.py", "*/show/*.py") for path in (SHOW.parent / "wing").glob(name)]
     for path in sorted((*SHOW.glob("*.py"), *own)):
-        yield from getattr(import_file(path), "PAGES", {}).items()
+        pages = getattr(import_file(path), "PAGES", {})
+        yield from ((answer, page) for answer, page in pages.items() if isinstance(page, Page))
 
 
 PAGES = list(list_pages())
@@ -58,15 +59,16 @@ def find_record(answer: type[Any], table: str) -> Any:
     return next(getattr(module, found[1]) for module in modules if hasattr(module, found[1]))
 
 
-PARTS = [(answer, part) for answer, shape in PAGES for part in shape.parts if part.columns]
+PARTS = [(answer, part) for answer, page in PAGES for part in page.parts if part.columns]
 
 
 @pytest.mark.parametrize(("answer", "part"), PARTS, ids=lambda one: getattr(one, "title", ""))
 def test_columns_are_fields_of_the_rows(answer: type[Any], part: Part) -> None:
     for by in LEVELS:
         record = find_record(answer, part.rows or part.table.format(by=by))
-        columns = attrs.fields_dict(record) if attrs.has(record) else record.__annotations__
-        known = {*columns, *part.lay}
+        if not hasattr(record, "columns"):
+            pytest.skip(f"the rows are {record}")
+        known = {*record.columns, *part.lay}
         with contextlib.suppress(KeyError, TypeError):  # cells of a metric or number that a mock has not
             known |= {*part.cells(MagicMock())}
         named: set[str] = set()

@@ -18,6 +18,7 @@ from joulemap.generated.analyze import CategoryShare, OperatorShare, SubgraphRoo
 from joulemap.generated.breakdown import PartAction, PartCategory
 from joulemap.generated.report import EnergyLeaf
 from joulemap.show.choice import describe_beyond, finish
+from joulemap.show.fact import tell
 from joulemap.show.layout import fill_cells, lay_lines
 from joulemap.show.page import Drawings, Figures, draw_figure, lay_rows, sketch, tell_left_out
 from joulemap.show.part import describe_parts, describe_ranges
@@ -39,7 +40,7 @@ from joulemap.show.present.document import Block, Grid
 from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import find_conditions, overlaps, prove_parts, title_run, title_runs
-from joulemap.show.shape import Part, Shape, tell
+from joulemap.show.shape import Part, Shape
 from joulemap.show.title import bind
 from joulemap.system.units import FJ_PER_J
 

@@ -33,6 +33,7 @@ from joulemap.show.candidate import (
 )
 from joulemap.show.caveat import show_middle
 from joulemap.show.choice import finish
+from joulemap.show.fact import tell
 from joulemap.show.page import Figures
 from joulemap.show.present.cell import Number, mark_projected, show, show_chance, show_plain
 from joulemap.show.present.document import Grid
@@ -40,7 +41,7 @@ from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.recommend import show_life
 from joulemap.show.run import show_limit
 from joulemap.show.run_name import name_first, name_run
-from joulemap.show.shape import Part, Shape, tell
+from joulemap.show.shape import Part, Shape
 
 CHEAPEST: Final = Template(
     "{verb} {name}: {cost} per million {unit}[, {ratio:x} less than {other} {rival}][ ({chance} sure)]"

@@ -41,13 +41,14 @@ from joulemap.show.choice import (
     finish,
     name_metric,
 )
+from joulemap.show.fact import tell
 from joulemap.show.present.cell import number, show_bound, show_plain
 from joulemap.show.present.document import FieldCell
 from joulemap.show.present.template import Template
 from joulemap.show.refusal import describe_unsupported
 from joulemap.show.run import show_limit
 from joulemap.show.run_name import drop_settings, name_all, name_first, name_run
-from joulemap.show.shape import Part, Shape, tell
+from joulemap.show.shape import Part, Shape
 from joulemap.show.term import describe_causes
 
 DAY_S: Final = 86400.0

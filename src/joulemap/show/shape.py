@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.ask.answer import describe_evaluation, describe_unread
-from joulemap.ask.fact import AboutRuns, Change, Facts, Quantity, Turn
-from joulemap.show.caveat import describe_trust, list_notes, show_middle
+from joulemap.ask.fact import Facts
+from joulemap.show.caveat import describe_trust, list_notes
 from joulemap.show.choice import MOST_WHY, describe_beyond
 from joulemap.show.layout import lay_facts
 from joulemap.show.page import (
     Drawings,
     Figures,
+    _describe_site,
+    _drop_foreign,
     add_lost,
     add_marks,
     draw_picture,
@@ -34,7 +36,6 @@ from joulemap.show.page import (
 from joulemap.show.present.document import Block, Document, Lines, Section, Text
 from joulemap.show.present.template import Template
 from joulemap.show.run import find_conditions, title_runs
-from joulemap.show.run_name import name_run
 from joulemap.show.title import bind
 from joulemap.system.name import is_module_name
 from joulemap.system.record import frozen
@@ -49,40 +50,6 @@ RESERVED: Final = (
 """Choices that a page reads itself (`Page.choices`). All others fill slots; one named like a table has its rows."""
 
 NOTHING: Final[Mapping[str, Any]] = {}
-
-
-def read(fact: Any, facts: Facts) -> dict[str, Any]:
-    """Return the values of a fact for a text: its fields, named runs, and shown quantities."""
-    fields = {one.name: getattr(fact, one.name) for one in attrs.fields(type(fact)) if one.name != "runs"}
-    fields |= fields.get("values", {})
-    names = [name_run(facts.runs[one]) for one in fact.runs if one in facts.runs]
-    of = [name_run(facts.runs[one]) for one in (fact.of if isinstance(fact, Turn) else ())]
-    change = {}
-    if isinstance(fact, Change) and fact.before.value:
-        saving = 1.0 - fact.after.value / fact.before.value
-        change = {"saving": saving if saving >= 0.0 else None, "more": -saving if saving < 0.0 else None}
-    shown = {
-        name: show_middle(one) if isinstance(one, Quantity) and one.unit != "1" else getattr(one, "value", one)
-        for name, one in fields.items()
-    }
-    named = {"run": next(iter(names), ""), "rival": next(iter(names[1:]), ""), "of": next(iter(of), "")}
-    return {**shown, **change, **named}
-
-
-def tell(
-    text: Template, fact: AboutRuns, facts: Facts, /, beside: Mapping[str, AboutRuns | None] = NOTHING, **more: Any
-) -> str:
-    """Return a text on one fact, with the values of `read` and `more` in its slots.
-
-    A fact in `beside` has the slots that begin with its name and an underscore; they are empty if it is None.
-    """
-    values = {**read(fact, facts), **more}
-    for name, one in beside.items():
-        if one is None:
-            values |= dict.fromkeys(slot for slot, _ in text.slots if slot.startswith(f"{name}_"))
-        else:
-            values |= {f"{name}_{key}": value for key, value in read(one, facts).items()}
-    return text(**values)
 
 
 @frozen(kw_only=True)
@@ -253,7 +220,7 @@ class Shape(Page):
             },
             table=getattr(answer, self.csv.format(**values)),
             tables=answer.tables,
-            picture=partial(draw_picture, self.picture, answer),
+            picture=partial(draw_picture, partial(self.picture, answer), answer),
         )
 
     def _choose_sections(
@@ -283,20 +250,3 @@ class Shape(Page):
         filled = fill_steps(steps, values.get("row"), values.get("options", repeated), **values)
         made = [*values.get("asked", ()), *filled]
         return tuple(shlex.join(["joulemap", *_drop_foreign(step, scope)]) for step in made)
-
-
-def _drop_foreign(step: Sequence[str], scope: Scope) -> list[str]:
-    """Return a follow-up command without changes of hardware that it does not name."""
-    named = {name for word in step for name in word.split(",")}
-    foreign = tuple(f"{name}:" for name in map(scope.spell, scope.hardware) if name not in named)
-    lost = {at for at, word in enumerate(step) if step[at - 1] == "--set" and word.startswith(foreign)}
-    return [word for at, word in enumerate(step) if not {at, at + 1} & lost]
-
-
-def _describe_site(values: Mapping[str, Mapping[str, str]]) -> str:
-    """Return where the values of a site stand, such as `site: joulemap.toml (grid de, pue 1.2)`; empty for none."""
-    by_place: dict[str, list[str]] = {}
-    for name, one in values.items():
-        by_place.setdefault(one["from"], []).append(f"{name} {one['value']}")
-    places = ", ".join(f"{place} ({', '.join(named)})" for place, named in by_place.items())
-    return f"site: {places}" if places else ""

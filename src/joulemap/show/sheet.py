@@ -80,7 +80,7 @@ class Sheet(Page):
             data=self._list_data(answer, told),
             table=getattr(answer, self.csv),
             tables=answer.tables,
-            picture=partial(draw_picture, self.picture, answer),
+            picture=partial(draw_picture, partial(self.picture, answer), answer),
         )
 
     def _fill_steps(self, answer: Any, values: Mapping[str, Any], repeated: Sequence[str]) -> list[str]:

@@ -14,13 +14,14 @@ from joulemap.domain.table import Column, Table
 from joulemap.generated.utilization import Pairing, Remedy, Utilization
 from joulemap.show.caveat import tell_ranges
 from joulemap.show.choice import finish
+from joulemap.show.fact import read
 from joulemap.show.page import Drawings, Figures, draw_figure, sketch
 from joulemap.show.present.category import name_bound
 from joulemap.show.present.cell import Number, mark_projected, show_plain, show_quantity, show_share, show_span
 from joulemap.show.present.document import Text
 from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_first
-from joulemap.show.shape import Part, Shape, read
+from joulemap.show.shape import Part, Shape
 from joulemap.show.term import RANGE
 from joulemap.system.name import PROJECTED
 

@@ -309,7 +309,7 @@ def draw_designs(answer: ExploreAnswer) -> Figures:
     changes = {one.metric: one.before.value for one in answer.facts.of(Change)}
     if len(done.groups) == 1 and {x.name, y.name} <= changes.keys() and not any(AS_IS in one for one in picks.values()):
         chip = done.groups[0].hardware
-        own = attrs.evolve(dots[0][0], status=AS_IS, x_value=changes[x.name], y_value=changes[y.name], hardware=chip,
+        own = dots[0][0].replace(status=AS_IS, x_value=changes[x.name], y_value=changes[y.name], hardware=chip,
                            dominated_by=AS_IS)  # fmt: skip
         dots.append((own, AS_IS))
     texts = {**_format_axis(x, "x_"), **_format_axis(y, "y_"), "label": "{hardware}"}

@@ -70,7 +70,7 @@ def form_row(parts: Sequence[MixturePart], terms: Terms, best: FleetRow | None, 
     """
     part_costs = [part.cost(terms.demand) for part in parts]
     rows = [
-        terms.choose_payment(attrs.evolve(part.sizing.row, device_count=part.device_count, **figures))
+        terms.choose_payment(part.sizing.row.replace(device_count=part.device_count, **figures))
         for part, figures in zip(parts, part_costs, strict=True)
     ]
     costs = [row.cost_per_month for row in rows]

@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
-
 from joulemap.physics import LOGISTIC, probability_better
 from joulemap.physics.interval.probability import probability_above
 from joulemap.system import frozen
@@ -63,7 +61,7 @@ class Terms:
             way: cost for way, cost in ways.items() if cost is not None and (is_there or self.pay in (way, "both"))
         }
         way = min(known, key=lambda one: known[one], default="")
-        row = attrs.evolve(row, way="owned" if way and is_there else way, cost_per_month=known.get(way))
+        row = row.replace(way="owned" if way and is_there else way, cost_per_month=known.get(way))
         over = []
         for limit, value, template in (
             (demand.max_power_w, row.total_power_w, POWER_OVER),
@@ -75,7 +73,7 @@ class Terms:
                 over.append(template(value=value, limit=limit, excess=excess, host_power_w=row.host_power_w or None))
         if demand.max_cost_per_month is not None and row.cost_per_month is None:
             over.append(NO_PRICE)
-        return attrs.evolve(row, status=OVER, reason="; ".join(over)) if over and row.status == OK else row
+        return row.replace(status=OVER, reason="; ".join(over)) if over and row.status == OK else row
 
     def is_counted(self, row: FleetRow) -> bool:
         """Return True if the chip of a fleet is available, or if all chips count."""
@@ -110,7 +108,7 @@ class Terms:
             (value, row) for row in fleets if (value := self.value(row)) is not None and self._find_excess(row) <= 1.0
         ]
         kept.sort(key=lambda one: (one[0], -(one[1].probability_best or 0.0), one[1].kwh_per_month, one[1].label))
-        return [attrs.evolve(row, saved_fraction=1.0 - value / alone if alone else None) for value, row in kept]
+        return [row.replace(saved_fraction=1.0 - value / alone if alone else None) for value, row in kept]
 
     def _find_excess(self, row: FleetRow | MixedRow) -> float:
         """Return the highest ratio of a fleet's power or cost to its limit; infinite if a price is unknown."""

@@ -49,7 +49,6 @@ WATCHED: Final = 3
 """Number of best fleets, on different hardware, whose queues and levels are reported."""
 
 
-@frozen(kw_only=True)
 class FleetRow(FleetColumns):
     """Devices of one hardware that serve the demand, or the reason why they cannot; figures refer to the whole
     fleet.

@@ -280,7 +280,7 @@ PAGES: Final = {
             Part(
                 title="Chips",
                 table="devices",
-                columns="*printed | *label | kind | *count | memory_bytes | *usable_bytes | memory_bytes_per_s | "
+                columns="*printed | *label | kind | *chip_count | memory_bytes | *usable_bytes | memory_bytes_per_s | "
                 "power_w | *origin",
                 lay={"noun": "chips"},
             ),

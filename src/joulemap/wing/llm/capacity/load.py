@@ -103,7 +103,7 @@ def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tup
             known = stored.get(name_case(case), NOT_STORED)
             assumed = share_assumed(served, known, known, float(is_idle_assumed(case)))
             row = form_load(case, served, known.usd_per_s, assumed)
-            rows.append(attrs.evolve(row, label=label, **count_hits(served, own, before)))
+            rows.append(row.replace(label=label, **count_hits(served, own, before)))
         except UnsupportedError as error:
             reasons.append(f"{label}: {error}")
     if not rows:
@@ -336,8 +336,7 @@ def _simulate(
     assumed = share_assumed(served, prompts, answers, assumed_w / sum(idle_w))
     row = form_load(cases[1], served, paid, assumed)
     token_j = row.output_token_j + handover_j / served.output_tokens
-    return attrs.evolve(
-        row,
+    return row.replace(
         label=" + ".join(names),
         hardware=" + ".join(case.hardware for case in cases),
         device_count=sum(case.world * count for case, count in servers),
