@@ -312,14 +312,14 @@ def test_what_two_large_do_not_fill_a_small_one_takes() -> None:
     """
     large = priced("large", 2, 900.0, 100.0, each_j=2.0, idle_w=50.0)
     small = priced("small", 7, 150.0, 30.0, idle_w=30.0)
-    (best, *_) = mix([large, small], terms_of(of_rate(1000.0)))
+    (best, *_) = mix([large, small], terms_of(of_rate(1000.0)), large.row)
     assert (best.label, best.form, best.device_count) == ("1 large + 1 small", SIDE_BY_SIDE, 2)
     assert_close(best.cost_per_month, 130.0)
     assert_close(best.saved_fraction, 0.35)
     assert_close(best.power_w, 1910.0)
     assert_close(best.kwh_per_month, 1.91 * HOURS)
     assert_close(best.gco2_per_month, 400.0 * 1.91 * HOURS)
-    assert mix([large], terms_of(of_rate(1000.0))) == []
+    assert mix([large], terms_of(of_rate(1000.0)), large.row) == []
 
 
 def test_limits_of_a_demand_hold_for_fleets_of_several_kinds() -> None:
@@ -342,9 +342,9 @@ def test_at_lower_rates_those_side_by_side_get_less_or_are_given_back(tmp_path: 
     """
     large = priced("large", 2, 900.0, 100.0, each_j=2.0, idle_w=50.0)
     small = priced("small", 7, 150.0, 30.0, idle_w=30.0)
-    (best, *_) = mix([large, small], of_day(tmp_path, 1000.0, 500.0))
+    (best, *_) = mix([large, small], of_day(tmp_path, 1000.0, 500.0), large.row)
     assert_close(best.kwh_per_month, HOURS * 0.5 * (1.910 + 0.925 + 0.070))
-    (one, *_) = mix([large, small], of_day(tmp_path, 1000.0, 500.0, releases=True))
+    (one, *_) = mix([large, small], of_day(tmp_path, 1000.0, 500.0, releases=True), large.row)
     assert (one.label, one.form) == ("1 large + 1 small", SIDE_BY_SIDE)
     assert_close(one.kwh_per_month, HOURS * 0.5 * (1.910 + 1.0 + 0.2 / 9.0))
     assert_close(one.cost_per_month, 0.5 * 130.0 + 0.5 * 100.0)
@@ -358,10 +358,10 @@ def test_at_night_a_small_one_serves(tmp_path: Path) -> None:
         attrs.evolve(priced("large", 1, 1200.0, 730.0), levels=tuple(by_day)),
         attrs.evolve(priced("small", 10, 120.0, 146.0), levels=tuple(by_night)),
     ]
-    (best,) = mix(rows, of_day(tmp_path, 1000.0, 100.0, releases=True))
+    (best,) = mix(rows, of_day(tmp_path, 1000.0, 100.0, releases=True), rows[0].row)
     assert best.form == BY_THE_HOUR
     assert_close(best.cost_per_month, HOURS * (0.5 * 1.0 + 0.5 * 0.2))
-    assert mix(rows, of_day(tmp_path, 1000.0, 100.0)) == []
+    assert mix(rows, of_day(tmp_path, 1000.0, 100.0), rows[0].row) == []
 
 
 def test_rates_of_a_day_last_until_the_next(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Price, Site
 from joulemap.plan.source import Source
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
-from joulemap.wing.llm.ask.target import LIKELY, choose_row, find_next, find_simpler
+from joulemap.wing.llm.ask.target import LIKELY, choose_row, list_choices
 from joulemap.wing.llm.ask.users import UsersAnswer
 from joulemap.wing.llm.capacity.case import QUALITIES, Case
 from joulemap.wing.llm.capacity.load import count_kept, read_load, run_pools, serve_one, serve_pools
@@ -98,8 +98,8 @@ def test_the_best_servers_without_pools_are_named_beside_pools(kept: UsersAnswer
     first, second, third = (attrs.evolve(row, met_probability=0.9) for row in kept.rows)
     pools, unsure = attrs.evolve(first, prefill_server_count=1), attrs.evolve(second, met_probability=0.7)
     rows = (pools, unsure, third)
-    assert find_simpler(rows, pools) == third
-    assert find_simpler(rows, unsure) is None
+    assert {one.metric: one.run for one in list_choices(dict(enumerate(rows)))}["simpler"] == 2
+    assert "simpler" not in {one.metric for one in list_choices({0: unsure, 1: third})}
 
 
 def test_a_target_of_unknown_width_leaves_the_probability_of_both_unknown() -> None:
@@ -212,8 +212,8 @@ def test_the_next_other_chip_meets_the_target_as_surely(kept: UsersAnswer) -> No
 
     every, few = choose("risky", "doubtful", "best", "next"), choose("risky", "doubtful")
     assert choose_row(every).label == "best"
-    following = [find_next(rows, choose_row(rows)) for rows in (every, few)]
-    assert [one.label for one in following if one is not None] == ["next", "doubtful"]
+    following = [rows[next(list_choices(dict(enumerate(rows)))).runs[1]] for rows in (every, few)]
+    assert [one.label for one in following] == ["next", "doubtful"]
 
 
 @pytest.mark.parametrize(

@@ -210,17 +210,16 @@ def _rank(fleets: SizedFleets, demand: Demand) -> FleetAnswer:
     stored = fleets.stored
     terms = Terms(demand=demand, pay=stored.stations[0].pay, takes_all=fleets.scope.settings.takes_all)
     paid = [attrs.evolve(one, row=terms.choose_payment(one.row)) for one in fleets.sized]
-    best = terms.find_least(one.row for one in paid)
-    pairs = fleets.pair(terms, best)
-    if all(one.row.status == LATE for one in paid) and not pairs:
-        nearest = sorted((one.row for one in paid), key=lambda row: (row.promise_fraction or math.inf, row.label))[:2]
-        reasons = "; ".join(f"{row.label} ({row.reason})" for row in nearest) or "nothing runs it"
-        raise UnsupportedError(f"no fleet of this hardware meets the latency target: {reasons}")
     ranked = terms.rank(paid)
     rows = [one.row for one in ranked]
     available = [one for one in ranked if terms.is_counted(one.row)]
+    best = next((one.row for one in available if one.row.status == OK and terms.value(one.row) is not None), None)
+    pairs = fleets.pair(terms, best)
+    if all(row.status == LATE for row in rows) and not pairs:
+        reasons = "; ".join(f"{row.label} ({row.reason})" for row in rows[:2]) or "nothing runs it"
+        raise UnsupportedError(f"no fleet of this hardware meets the latency target: {reasons}")
     winners = terms.find_winners(rows)
-    mixtures = terms.rank_together([*mix(available, terms), *pairs], best)
+    mixtures = terms.rank_together([*mix(available, terms, best), *pairs], best)
     return FleetAnswer(
         scope=fleets.scope,
         facts=find_facts(fleets.scope, stored.findings, rows, winners, mixtures, demand),

@@ -42,11 +42,6 @@ class Terms:
     takes_all: bool = False
     """True if chips that cannot be bought or rented count too."""
 
-    @property
-    def column(self) -> str:
-        """Column that the objective minimizes."""
-        return OBJECTIVES[self.demand.objective][0]
-
     def value(self, row: FleetRow | MixedRow) -> float | None:
         """Return the cost per month, or the energy per month for other objectives; carbon is proportional to energy."""
         return row.cost_per_month if self.demand.objective == "cost" else row.kwh_per_month
@@ -81,19 +76,12 @@ class Terms:
         """Return True if the chip of a fleet is available, or if all chips count."""
         return row.is_available or self.takes_all
 
-    def find_least(self, rows: Iterable[FleetRow]) -> FleetRow | None:
-        """Return the best fleet by the objective that meets all targets and limits; None if no fleet does."""
-        known = [
-            row for row in rows if row.status == OK and self.is_counted(row) and getattr(row, self.column) is not None
-        ]
-        return min(known, key=lambda row: float(getattr(row, self.column)), default=None)
-
     def rank(self, sized: Iterable[Sizing]) -> list[Sizing]:
         """Return the fleets, best first by the objective; refused fleets come last."""
 
         def order(one: Sizing) -> tuple[Any, ...]:
             row = one.row
-            value = self._find_excess(row) if row.status == OVER else getattr(row, self.column)
+            value = self._find_excess(row) if row.status == OVER else self.value(row)
             if row.status == LATE:
                 value = row.promise_fraction or math.inf
             is_last = value is None or not self.is_counted(row)
@@ -149,9 +137,8 @@ class Terms:
 
 def list_queues(ranked: Sequence[Sizing]) -> list[QueueRow]:
     """Return rows on the queues of the best fleets at several rates."""
-    watched = {one.row.label: one.watch for one in ranked}
-    shown = first_of_each(one.row for one in ranked if one.row.status == OK)[:WATCHED]
-    return [one for row in shown for one in watched[row.label]()]
+    shown = first_of_each(one for one in ranked if one.row.status == OK)[:WATCHED]
+    return [row for one in shown for row in one.watch()]
 
 
 def _find_chance(first: FleetRow, other: FleetRow, objective: Objective, ratio: float) -> float | None:
