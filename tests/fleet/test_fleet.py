@@ -257,11 +257,19 @@ def test_a_refused_precision_is_no_limit_that_a_fleet_without_a_price_misses(tmp
     assert not any(str(one.reason) in str(answer.document().answer) for one in refusals)
 
 
+def test_a_chip_that_cannot_be_bought_is_chosen_if_no_other_is_asked_for(ask: Callable[..., FleetAnswer]) -> None:
+    demand = of_rate(500.0, objective="energy")
+    for hardware, taken in ((("kpu_t256",), "kpu_t256 int8"), (("kpu_t256", "l4"), "l4 int8")):
+        answer = ask(demand, *hardware)
+        first = answer.facts.of(Choice)[0]
+        assert answer.facts.runs[first.run].hardware.startswith(taken)
+
+
 def test_a_limit_on_power_is_told_with_how_far_it_is_missed(ask: Callable[..., FleetAnswer]) -> None:
     answer = ask(of_rate(30_000.0, max_power_w=10.0))
     assert not answer.ok
     assert "the limit of 10 W" in answer.rows[0].reason
-    watts = [row.total_power_w or 0.0 for row in answer.rows]
+    watts = [(row.power_w or 0.0) + (row.host_power_w or 0.0) for row in answer.rows]
     assert watts == sorted(watts)
     assert not answer.is_met
     assert str(answer.rows[0].reason) in str(answer.document().answer)

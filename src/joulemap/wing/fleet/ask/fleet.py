@@ -23,6 +23,7 @@ from joulemap.ask import (
     Subject,
     check_runs,
     choose,
+    list_sold,
     represent,
     weigh_findings,
 )
@@ -212,13 +213,13 @@ def _rank(fleets: SizedFleets, demand: Demand) -> FleetAnswer:
     paid = [attrs.evolve(one, row=terms.choose_payment(one.row)) for one in fleets.sized]
     ranked = terms.rank(paid)
     rows = [one.row for one in ranked]
-    available = [one for one in ranked if terms.is_counted(one.row)]
-    best = next((one.row for one in available if one.row.status == OK and terms.value(one.row) is not None), None)
+    available = list_sold((one for one in ranked if one.row.status == OK), lambda one: terms.is_counted(one.row))
+    best = next((one.row for one in available if terms.value(one.row) is not None), None)
     pairs = fleets.pair(terms, best)
     if all(row.status == LATE for row in rows) and not pairs:
         reasons = "; ".join(f"{row.label} ({row.reason})" for row in rows[:2]) or "nothing runs it"
         raise UnsupportedError(f"no fleet of this hardware meets the latency target: {reasons}")
-    winners = terms.find_winners(rows)
+    winners = terms.find_winners([one.row for one in available])
     mixtures = terms.rank_together([*mix(available, terms, best), *pairs], best)
     return FleetAnswer(
         scope=fleets.scope,

@@ -12,7 +12,7 @@ from joulemap.domain import find_unknown
 from joulemap.physics import probability_better
 from joulemap.system import frozen
 from joulemap.wing.fleet.capacity.cost import cost_fleet
-from joulemap.wing.fleet.capacity.row import OK, DeviceLoad, FleetRow, Sizing, first_of_each
+from joulemap.wing.fleet.capacity.row import DeviceLoad, FleetRow, Sizing, first_of_each
 from joulemap.wing.fleet.demand import Demand, Level
 from joulemap.wing.fleet.generated.row import LevelRow, MixedRow
 
@@ -113,8 +113,7 @@ def mix(sized: Sequence[Sizing], terms: Terms, best: FleetRow | None) -> list[Mi
     server meets the targets. The energy assumes one queue per kind of server, with its share of the requests.
     """
     demand = terms.demand
-    kept = [one for one in sized if one.row.status == OK and terms.value(one.row) is not None]
-    chosen = first_of_each(kept)[:KINDS]
+    chosen = first_of_each(one for one in sized if terms.value(one.row) is not None)[:KINDS]
     if len(chosen) < 2 or best is None:
         return []
     least = terms.value(best) or math.inf

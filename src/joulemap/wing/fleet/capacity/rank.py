@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -16,6 +16,7 @@ from joulemap.wing.fleet.generated.row import FleetWinner, MixedRow, QueueRow
 from joulemap.wing.fleet.show.word import COST_OVER, NO_PRICE, POWER_OVER, SHARE_OVER, TIMES_OVER
 
 if TYPE_CHECKING:
+    from joulemap.show import Template
     from joulemap.wing.fleet.demand import Demand, Objective
 
 QUANTILES: Final = 40
@@ -60,11 +61,8 @@ class Terms:
         way = min(known, key=lambda one: known[one], default="")
         row = attrs.evolve(row, way="owned" if way and is_there else way, cost_per_month=known.get(way))
         over = []
-        for limit, value, template in (
-            (demand.max_power_w, row.total_power_w, POWER_OVER),
-            (demand.max_cost_per_month, row.cost_per_month, COST_OVER),
-        ):
-            if limit is not None and value is not None and value > limit:
+        for limit, value, template in self._list_limits(row):
+            if value is not None and value > limit:
                 ratio = value / limit
                 excess = SHARE_OVER(share=ratio - 1.0) if ratio < TWICE else TIMES_OVER(ratio=ratio)
                 over.append(template(value=value, limit=limit, excess=excess, host_power_w=row.host_power_w or None))
@@ -100,19 +98,23 @@ class Terms:
         kept.sort(key=lambda one: (one[0], -(one[1].probability_best or 0.0), one[1].kwh_per_month, one[1].label))
         return [attrs.evolve(row, saved_fraction=1.0 - value / alone if alone else None) for value, row in kept]
 
+    def _list_limits(self, row: FleetRow | MixedRow) -> Iterator[tuple[float, float | None, Template]]:
+        """Yield the limits on power and cost, each with the value of a fleet and the words on a higher one."""
+        if self.demand.max_power_w is not None:
+            yield self.demand.max_power_w, (row.power_w or 0.0) + (row.host_power_w or 0.0), POWER_OVER
+        if self.demand.max_cost_per_month is not None:
+            yield self.demand.max_cost_per_month, row.cost_per_month, COST_OVER
+
     def _find_excess(self, row: FleetRow | MixedRow) -> float:
         """Return the highest ratio of a fleet's power or cost to its limit; infinite if a price is unknown."""
-        limits = (
-            (self.demand.max_power_w, (row.power_w or 0.0) + (row.host_power_w or 0.0)),
-            (self.demand.max_cost_per_month, row.cost_per_month),
-        )
-        return max((math.inf if value is None else value / bound for bound, value in limits if bound), default=0.0)
+        limits = self._list_limits(row)
+        return max((math.inf if value is None else value / limit for limit, value, _ in limits), default=0.0)
 
     def find_winners(self, rows: Sequence[FleetRow]) -> list[FleetWinner]:
-        """Return one row per objective: the best fleet, and the next hardware."""
+        """Return one row per objective: the best of fleets within all targets and limits, and the next hardware."""
         winners = []
         for objective, (column, unit) in OBJECTIVES.items():
-            known = [row for row in rows if row.status == OK and getattr(row, column) and self.is_counted(row)]
+            known = [row for row in rows if getattr(row, column)]
             ranked = first_of_each(
                 sorted(known, key=lambda row: (getattr(row, column), row.quality is not None, row.label))
             )
@@ -137,8 +139,7 @@ class Terms:
 
 def list_queues(ranked: Sequence[Sizing]) -> list[QueueRow]:
     """Return rows on the queues of the best fleets at several rates."""
-    shown = first_of_each(one for one in ranked if one.row.status == OK)[:WATCHED]
-    return [row for one in shown for row in one.watch()]
+    return [row for one in first_of_each(ranked)[:WATCHED] for row in one.watch()]
 
 
 def _find_chance(first: FleetRow, other: FleetRow, objective: Objective, ratio: float) -> float | None:

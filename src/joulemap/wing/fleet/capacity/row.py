@@ -68,11 +68,6 @@ class FleetRow(FleetColumns):
         return {"rented": self.rent_text, "bought": self.purchase_text}.get(self.way, "")
 
     @property
-    def total_power_w(self) -> float | None:
-        """Watts of devices and hosts at the highest rate, which a power limit applies to."""
-        return None if self.power_w is None else self.power_w + (self.host_power_w or 0.0)
-
-    @property
     def pue_ratio(self) -> float | None:
         """Energy with the data centre's overhead over that of the devices; None where there is no overhead."""
         if self.kwh_per_month is None or not self.mean_power_w:
