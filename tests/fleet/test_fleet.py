@@ -490,9 +490,9 @@ def test_the_next_best_is_the_next_hardware_and_what_it_takes_more() -> None:
     """Fleets of 2 x 100, of 7 x 30 and, of the first hardware again, of 3 x 80 USD: 210 is 1.05 times 200."""
     rows = [priced(*one).row for one in (("large", 2, 900.0, 100.0), ("small", 7, 150.0, 30.0))]
     rows.append(attrs.evolve(priced("large", 3, 900.0, 80.0).row, label="large, delayed batching"))
-    winner = next(one for one in terms_of(of_rate(1.0)).find_winners(rows) if one.objective == "cost")
-    assert (winner.label, winner.value, winner.runner_up) == ("large", 200.0, "small")
-    assert_close(winner.regret_ratio, 1.05)
+    choice = terms_of(of_rate(1.0)).find_choices(dict(enumerate(rows)))["cost"]
+    assert (choice.runs, choice.value.value) == ((0, 1), 200.0)
+    assert_close(choice.ratio, 1.05)
 
 
 def test_a_fleet_at_its_capacity_needs_another_device_as_soon_as_it_is_slower() -> None:
@@ -500,12 +500,12 @@ def test_a_fleet_at_its_capacity_needs_another_device_as_soon_as_it_is_slower() 
     full, spare = (priced(*one).row for one in (("full", 1, 900.0, 100.0), ("spare", 1, 900.0, 130.0)))
     full = attrs.evolve(full, carried_ratio=1.0, time_half_width=0.2, rented_half_width=0.0)
     spare = attrs.evolve(spare, carried_ratio=16.0, time_half_width=0.2, rented_half_width=0.0)
-    (winner, *_) = terms_of(of_rate(1.0)).find_winners([full, spare])
-    assert (winner.label, winner.runner_up) == ("full", "spare")
-    assert_close(winner.probability_best, 0.5)
+    choice = terms_of(of_rate(1.0)).find_choices({1: full, 2: spare})["cost"]
+    assert choice.runs == (1, 2)
+    assert_close(choice.probability, 0.5)
     roomy = attrs.evolve(full, carried_ratio=16.0)
-    (winner, *_) = terms_of(of_rate(1.0)).find_winners([roomy, spare])
-    assert_close(winner.probability_best, 1.0)
+    choice = terms_of(of_rate(1.0)).find_choices({1: roomy, 2: spare})["cost"]
+    assert_close(choice.probability, 1.0)
 
 
 def test_parts_of_the_same_hardware_share_its_error() -> None:

@@ -94,6 +94,12 @@ def test_a_target_is_met_by_the_fewest_devices_and_costs_what_its_parts_cost(kep
     assert costs == sorted(costs)
 
 
+def test_a_checkpoint_in_its_own_format_loses_nothing_if_the_format_is_named(tmp_path: Path) -> None:
+    workspace, target = Workspace(tmp_path / "own.duckdb"), LatencyTarget(users=2, first_token_s=1.0)
+    answer = workspace.serve_users("gpt-oss-20b", hardware=("h100_sxm5",), target=target, weight_precision=("mxfp4",))
+    assert [(row.precision, row.is_published, row.quality) for row in answer.rows] == [("bf16/mxfp4", True, "")]
+
+
 def test_the_best_servers_without_pools_are_named_beside_pools(kept: UsersAnswer) -> None:
     first, second, third = (attrs.evolve(row, met_probability=0.9) for row in kept.rows)
     pools, unsure = attrs.evolve(first, prefill_server_count=1), attrs.evolve(second, met_probability=0.7)

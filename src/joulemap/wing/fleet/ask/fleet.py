@@ -37,7 +37,7 @@ from joulemap.wing.fleet.capacity.mixture import SAVED, mix
 from joulemap.wing.fleet.capacity.rank import OBJECTIVES, Terms, list_queues
 from joulemap.wing.fleet.capacity.row import LATE, OK, WATCHED, FleetRow, first_of_each
 from joulemap.wing.fleet.capacity.sized import SizedFleets, size_devices
-from joulemap.wing.fleet.demand import Demand, Level
+from joulemap.wing.fleet.demand import Demand, Level, Objective
 from joulemap.wing.fleet.generated.row import FleetWinner, LevelRow, MixedRow, QueueRow
 from joulemap.wing.llm.serve import SERVING, Serving
 
@@ -219,18 +219,19 @@ def _rank(fleets: SizedFleets, demand: Demand) -> FleetAnswer:
     if all(row.status == LATE for row in rows) and not pairs:
         reasons = "; ".join(f"{row.label} ({row.reason})" for row in rows[:2]) or "nothing runs it"
         raise UnsupportedError(f"no fleet of this hardware meets the latency target: {reasons}")
-    winners = terms.find_winners([one.row for one in available])
+    keys = {id(one): key for key, one in enumerate(ranked, 1)}
+    choices = terms.find_choices({keys[id(one)]: one.row for one in available})
     mixtures = terms.rank_together([*mix(available, terms, best), *pairs], best)
     return FleetAnswer(
         scope=fleets.scope,
-        facts=find_facts(fleets.scope, stored.findings, rows, winners, mixtures, demand),
+        facts=find_facts(fleets.scope, stored.findings, rows, choices, mixtures, demand),
         demand=demand,
         shares=fleets.shares,
         pay=terms.pay,
         engine=fleets.engine,
         serving=fleets.serving,
         rows=make_table("fleet", FleetRow, rows),
-        winners=make_table("fleet winners", FleetWinner, winners),
+        winners=make_table("fleet winners", FleetWinner, [_name(one, rows) for one in choices.values()]),
         mixtures=make_table("fleet mixtures", MixedRow, mixtures),
         at_rates=make_table("fleet rates", LevelRow, [level for one in fleets.sized for level in one.levels]),
         queue=make_table("fleet queue", QueueRow, list_queues(available)),
@@ -238,22 +239,36 @@ def _rank(fleets: SizedFleets, demand: Demand) -> FleetAnswer:
     )
 
 
+def _name(choice: Choice, rows: Sequence[FleetRow]) -> FleetWinner:
+    """Return the names of the best fleet by an objective and of the next hardware."""
+    label, runner_up = (*(rows[key - 1].label for key in choice.runs), "")[:2]
+    return FleetWinner(
+        objective=choice.metric,
+        label=label,
+        value=choice.value.value,
+        unit=choice.value.unit,
+        runner_up=runner_up,
+        regret_ratio=choice.ratio,
+        probability_best=choice.probability,
+    )
+
+
 def find_facts(
     scope: Scope,
     findings: Sequence[Finding | Refusal],
     rows: Sequence[FleetRow],
-    winners: Sequence[FleetWinner],
+    best_by: Mapping[Objective, Choice],
     together: Sequence[MixedRow],
     demand: Demand,
 ) -> Facts:
     """Return the facts of fleets; a run of the facts is a row of one kind, then of `together`.
 
-    `findings` are about the stored runs of the rows.
+    `findings` are about the stored runs of the rows, `best_by` has the best fleet of one kind by each objective.
     """
     known = dict(enumerate(rows, 1))
     joined = dict(enumerate(together, len(rows) + 1))
     kept = {key: row for key, row in known.items() if row.status == OK}
-    choices = [*_choose(kept, joined, winners, demand)]
+    choices = [*_choose(kept, joined, best_by, demand)]
     named = {id(row) for row in first_of_each(kept.values())} | {id(known[1])}
     chosen = {key for one in choices for key in one.runs}
     shown = {key: row for key, row in known.items() if id(row) in named or key in chosen}
@@ -287,13 +302,12 @@ def _find_together(joined: Mapping[int, MixedRow]) -> tuple[int, float] | None:
 def _choose(
     kept: Mapping[int, FleetRow],
     joined: Mapping[int, MixedRow],
-    winners: Sequence[FleetWinner],
+    best_by: Mapping[Objective, Choice],
     demand: Demand,
 ) -> Iterator[Choice]:
     """Yield the best fleet, with a fleet of two kinds first if it is surely better, then further choices."""
     column, unit = OBJECTIVES[demand.objective]
-    winner = next((row for row in winners if row.objective == demand.objective), None)
-    alone = None if winner is None else _choose_alone(kept, winner, unit)
+    alone = best_by.get(demand.objective)
     pair = _find_together(joined)
     if pair is not None:
         key, saved = pair
@@ -308,30 +322,15 @@ def _choose(
     elif alone is not None:
         yield alone
     if kept:
-        yield from _choose_others(kept, winners, column, unit)
+        yield from _choose_others(kept, best_by.get("energy"), column, unit)
 
 
-def _choose_alone(kept: Mapping[int, FleetRow], winner: FleetWinner, unit: str) -> Choice:
-    """Return the best fleet of one kind, and the next hardware."""
-    keys = {row.label: key for key, row in reversed([*kept.items()])}
-    values = {keys[winner.label]: Quantity(winner.value, unit)}
-    if winner.runner_up in keys:
-        values[keys[winner.runner_up]] = Quantity(winner.value * (winner.regret_ratio or 1.0), unit)
-    chance = winner.probability_best
-    return choose(winner.objective, values, lambda *_: chance, chance=chance)
-
-
-def _choose_others(
-    kept: Mapping[int, FleetRow], winners: Sequence[FleetWinner], column: str, unit: str
-) -> Iterator[Choice]:
+def _choose_others(kept: Mapping[int, FleetRow], energy: Choice | None, column: str, unit: str) -> Iterator[Choice]:
     """Yield the fleet with the least energy and the best one in the checkpoint's precision, if they are others."""
     first, best = next(iter(kept.items()))
-    keys = {row.label: key for key, row in reversed([*kept.items()])}
-    energy = next((row for row in winners if row.objective == "energy"), None)
-    if energy is not None and energy.label in keys and (best.kwh_per_month or math.inf) >= TIE_RATIO * energy.value:
-        ratio = (best.kwh_per_month or 0.0) / energy.value
-        runs = (keys[energy.label], first)
-        yield Choice(runs=runs, metric=LEAST_ENERGY, value=Quantity(energy.value, "kWh"), ratio=ratio)
+    if energy is not None and (best.kwh_per_month or math.inf) >= TIE_RATIO * energy.value.value:
+        ratio = (best.kwh_per_month or 0.0) / energy.value.value
+        yield Choice(runs=(energy.run, first), metric=LEAST_ENERGY, value=energy.value, ratio=ratio)
     own = next(((key, row) for key, row in kept.items() if row.quality is None), None)
     if best.quality is not None and own is not None and (value := getattr(own[1], column)) is not None:
         yield Choice(runs=(own[0], first), metric=PUBLISHED, value=Quantity(value, unit))

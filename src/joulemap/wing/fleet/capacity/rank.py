@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from joulemap.ask import Choice, Quantity, choose
+from joulemap.domain import first_of_each as find_firsts
 from joulemap.physics import LOGISTIC, probability_better
 from joulemap.physics.interval.probability import probability_above
 from joulemap.system import frozen
 from joulemap.wing.fleet.capacity.row import LATE, OK, OVER, WATCHED, FleetRow, Sizing, first_of_each, grow_devices
-from joulemap.wing.fleet.generated.row import FleetWinner, MixedRow, QueueRow
+from joulemap.wing.fleet.generated.row import MixedRow, QueueRow
 from joulemap.wing.fleet.show.word import COST_OVER, NO_PRICE, POWER_OVER, SHARE_OVER, TIMES_OVER
 
 if TYPE_CHECKING:
@@ -110,31 +112,23 @@ class Terms:
         limits = self._list_limits(row)
         return max((math.inf if value is None else value / limit for limit, value, _ in limits), default=0.0)
 
-    def find_winners(self, rows: Sequence[FleetRow]) -> list[FleetWinner]:
-        """Return one row per objective: the best of fleets within all targets and limits, and the next hardware."""
-        winners = []
+    def find_choices(self, rows: Mapping[int, FleetRow]) -> dict[Objective, Choice]:
+        """Return objective -> the best of fleets within all targets and limits, and the next hardware."""
+        choices: dict[Objective, Choice] = {}
         for objective, (column, unit) in OBJECTIVES.items():
-            known = [row for row in rows if getattr(row, column)]
-            ranked = first_of_each(
-                sorted(known, key=lambda row: (getattr(row, column), row.quality is not None, row.label))
-            )
-            if not ranked:
+            known = [key for key, row in rows.items() if getattr(row, column)]
+            known.sort(key=lambda key: (getattr(rows[key], column), rows[key].quality is not None, rows[key].label))
+            best = [*find_firsts(known, lambda key: rows[key].hardware).values()][:2]
+            values = {key: Quantity(float(getattr(rows[key], column)), unit) for key in best}
+            if not values:
                 continue
-            first, *others = ranked
-            value = float(getattr(first, column))
-            ratio = float(getattr(others[0], column)) / value if others else None
-            winners.append(
-                FleetWinner(
-                    objective=objective,
-                    label=first.label,
-                    value=value,
-                    unit=unit,
-                    runner_up=others[0].label if others else "",
-                    regret_ratio=ratio,
-                    probability_best=_find_chance(first, others[0], objective, ratio) if ratio is not None else None,
-                )
-            )
-        return winners
+            chance = None
+            if len(best) > 1:
+                first, other = best
+                ratio = values[other].value / values[first].value
+                chance = _find_chance(rows[first], rows[other], objective, ratio)
+            choices[objective] = choose(objective, values, lambda *_, chance=chance: chance, chance=chance)
+        return choices
 
 
 def list_queues(ranked: Sequence[Sizing]) -> list[QueueRow]:

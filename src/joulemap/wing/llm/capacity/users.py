@@ -141,10 +141,8 @@ def find_deployment(case: Case, target: LatencyTarget) -> SharedServers | str:
     try:
         best = _find_least(divisions, target, lambda one: one.is_met)
         if best is None:
-            best = min(
-                (_form(one, target, _count_most(one)) for one in _list_nearest(divisions)),
-                key=lambda one: one.target_ratio,
-            )
+            nearest = [one for one in divisions if one.tried] or divisions[-1:]
+            best = min((_form(one, target, _count_most(one)) for one in nearest), key=lambda one: one.target_ratio)
         # a server that does both phases is simpler: two pools are chosen only if they take fewer devices
         most = best.total_device_count - 1 if best.is_met else MOST_DEVICES
         best = _find_pools(divisions, target, most) or best
@@ -169,11 +167,6 @@ def _count_most(server: Server) -> int:
     """Return the most servers that may share the users."""
     assert server.load.in_flight is not None
     return min(MOST_DEVICES // server.case.world, server.load.in_flight)
-
-
-def _list_nearest(divisions: Sequence[Server]) -> list[Server]:
-    """Return the divisions that were simulated, or else the one of the most devices."""
-    return [one for one in divisions if one.tried] or [divisions[-1]]
 
 
 def _find_least(
