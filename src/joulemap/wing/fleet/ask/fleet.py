@@ -292,13 +292,6 @@ def find_facts(
     )
 
 
-def _find_together(joined: Mapping[int, MixedRow]) -> tuple[int, float] | None:
-    """Return the fleet of two kinds that saves most, and the fraction that it saves; None if none saves enough."""
-    saved = {key: 1.0 if row.saved_fraction is None else row.saved_fraction for key, row in joined.items()}
-    best = max(saved, key=lambda key: saved[key], default=None)
-    return None if best is None or saved[best] <= 1.0 - SAVED else (best, saved[best])
-
-
 def _choose(
     kept: Mapping[int, FleetRow],
     joined: Mapping[int, MixedRow],
@@ -308,14 +301,12 @@ def _choose(
     """Yield the best fleet, with a fleet of two kinds first if it is surely better, then further choices."""
     column, unit = OBJECTIVES[demand.objective]
     alone = best_by.get(demand.objective)
-    pair = _find_together(joined)
-    if pair is not None:
-        key, saved = pair
-        row = joined[key]
+    key, row = next(iter(joined.items()), (0, None))  # the best one saves most
+    if row is not None and (row.saved_fraction is None or row.saved_fraction > 1.0 - SAVED):
         chance = row.probability_best
         values = {key: Quantity(getattr(row, column) or 0.0, unit)}
         if alone is not None:
-            values[alone.run] = Quantity(values[key].value / (1.0 - saved), unit)
+            values[alone.run] = alone.value
         both = choose(demand.objective, values, lambda *_: chance, chance=chance)
         ordered = [alone, both] if both.tied else [both, alone]
         yield from (one for one in ordered if one is not None)
