@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Final
 
-import attrs
-
 from joulemap.ask import UNKNOWN, Entry, Facts, Finding, Limit, Quantity, Scope, Share, choose, find_caveats
 from joulemap.domain import LEAST_ASSUMED, MOSTLY_STATIC
 from joulemap.wing.llm.ask.served import (
@@ -111,8 +109,8 @@ def _find_assumed(rows: Mapping[int, LoadRow]) -> Iterator[Finding]:
 
 def _join(row: LoadRow, batch: ServedRow | None) -> SimpleNamespace:
     """Return the fields of a row, and those that only its smallest batch has."""
-    fields = {} if batch is None else attrs.asdict(batch, recurse=False)
-    return SimpleNamespace(**fields | attrs.asdict(row, recurse=False))
+    fields = {} if batch is None else batch.record()
+    return SimpleNamespace(**fields | row.record())
 
 
 def _key(row: LoadRow | ServedRow) -> tuple[str, str, int]:
