@@ -42,6 +42,12 @@ def derived(heading: str, make: Callable[[Row], str]) -> Col[Row]:
     return Col(heading, heading=heading, make=make)
 
 
+def find_column(row: type[Row], field: str) -> Col[Row]:
+    """Return the column of a type of rows by its name, such as that of a metric."""
+    column: Col[Row] = getattr(row, field)
+    return column
+
+
 def alter(columns: Iterable[Col[Row]], *others: Col[Row]) -> list[Col[Row]]:
     """Return columns with others in the places of those of the same fields."""
     instead = {one.field: one for one in others}

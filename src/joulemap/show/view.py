@@ -9,7 +9,7 @@ import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import attrs
 
@@ -80,9 +80,9 @@ def draw_html(answer: Answer) -> str:
 
 def compose_report(answer: ReportAnswer) -> Report:
     """Return the page of a report."""
-    page: Any = find_page(answer)
-    report: Report = page.compose(answer)
-    return report
+    from joulemap.show.report import compose_report
+
+    return compose_report(answer)
 
 
 def write_page(report: Report) -> str:
