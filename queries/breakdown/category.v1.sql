@@ -19,7 +19,7 @@ SELECT
     v.part_index AS part_index,
     coalesce(v.name, '') AS name,
     coalesce(v.operation, '') AS kind,
-    coalesce(v.fusion_pattern, '') AS fusion_pattern, v.category, v.common_categories, v.kind_count, v.energy_fj, v.energy_j, v.share_fraction,
+    coalesce(v.fusion_pattern, '') AS fusion_pattern, v.category, v.common_categories, v.kind_count, v.energy_fj, v.energy_j, v.energy_fraction,
     v.run_fraction, v.whole_energy_fj, v.largest_action, v.largest_action_fraction
 FROM cube.category(run_ids := $run_ids, division := $level, within := $subgraph, is_common := $is_common) AS v
 ORDER BY v.position, v.run_id, v.part_index, v.energy_fj DESC, v.category
