@@ -345,7 +345,7 @@ def _find_own(kept: Mapping[int, PlacementRow], goal: Goal, gap: tuple[str, floa
         if assumed is not None and assumed.fraction >= LEAST_ASSUMED:
             mostly = "static" if assumed.static_fraction >= MOSTLY * assumed.fraction else ""
             doubt = row.energy_half_width or 0.0 if goal == "energy" else 0.0
-            values: dict[str, Value] = {"share_fraction": assumed.fraction, "mostly": mostly}
+            values: dict[str, Value] = {"energy_fraction": assumed.fraction, "mostly": mostly}
             yield Finding(kind="assumed", run_id=key, values=values, doubt=doubt)
     first = next(iter(kept))
     if kept[first].limit == BUDGET:
