@@ -13,6 +13,7 @@ kind = { type = "VARCHAR", meaning = "empty for a run; operation of the operator
 action_count = { heading = "count" }
 name = { heading = "part", type = "VARCHAR", meaning = "name of the operator, or of the subgraph's leading operator; empty for a run" }
 energy_per_action_j = { heading = "energy each" }
+energy_fraction = { heading = "share" }
 */
 SELECT
     v.run_id, v.model, v.hardware,

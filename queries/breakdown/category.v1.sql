@@ -12,6 +12,7 @@ part_index = { type = "INTEGER", meaning = "subgraph_index or operator_index; 0 
 fusion_pattern = { heading = "pattern", type = "VARCHAR", meaning = "operations of its subgraph in order; empty for a run" }
 kind = { type = "VARCHAR", meaning = "empty for a run; operation of the operator, or of the subgraph's leading operator: conv2d, linear, add ..." }
 name = { heading = "part", type = "VARCHAR", meaning = "name of the operator, or of the subgraph's leading operator; empty for a run" }
+energy_fraction = { heading = "share" }
 largest_action_fraction = { heading = "share of category" }
 */
 SELECT

@@ -26,6 +26,7 @@ import attrs
 
 from joulemap.system import CatalogueError, FileError, Reason, decode, define, frozen, read_bytes
 from joulemap.system.file import read_input
+from joulemap.wing.verify.show.word import make_reason
 
 STDIN: Final = "-"
 """File name that means standard input."""
@@ -89,9 +90,6 @@ flight.
 
 LEFT_OUT: Final = "left out"
 """Key of a merged run under which the number of its rows without usable numbers stands, with the reasons."""
-
-UNUSABLE: Final = "unusable"
-"""Code of a reason for a field without a usable number."""
 
 Cells = dict[str, Any]
 """Measurement column -> value read from a file; columns without a value have no key."""
@@ -401,10 +399,8 @@ def find_fault(data: Any, path: str, *, least: float = math.ulp(0.0)) -> Reason 
 
 
 def _make_fault(path: str, shown: str, least: float = 0.0) -> Reason:
-    wanted = f"{shown}, expected a finite number {'from 0' if least == 0.0 else 'above 0'}"
-    return Reason(
-        text=f"{path} is {wanted if shown else 'empty'}", code=UNUSABLE, values={"field": path, "value": shown}
-    )
+    values = {"field": path, "value": shown, "bound": "above" if least else "from"}
+    return make_reason("unusable" if shown else "empty", values)
 
 
 def find_faults(data: Any, columns: Mapping[str, Iterable[str]], known: Collection[str]) -> dict[str, Reason]:

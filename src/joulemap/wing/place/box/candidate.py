@@ -27,6 +27,7 @@ from joulemap.wing.place.box.score import Aim, fit_weights
 from joulemap.wing.place.box.search import Choice
 from joulemap.wing.place.box.solve import has_solver
 from joulemap.wing.place.record import BUDGET, Goal, PlacementLine
+from joulemap.wing.place.show.word import LACKING
 
 Member = TypeVar("Member", int, str)
 
@@ -152,11 +153,8 @@ def _run_alone(problem: Problem, number: int, goal: Goal) -> Candidate:
         known = [one.rpartition(".")[2] for one in (compiler.operators if compiler else ())]
         lacking = [name for name in names if name not in known]
         name, operators = compiler.name if compiler else member.name, tuple(lacking or names)
-        refusal = Reason(
-            text=f"{name} does not run {', '.join(operators)}",
-            code="operators",
-            values={"hardware": member.name, "compiler": name, "operators": operators},
-        )
+        values = {"hardware": member.name, "compiler": name, "operators": operators}
+        refusal = Reason(text=LACKING(**values), code="operators", values=values)
     if refusal is not None:
         return Candidate(problem=problem, form="alone", members=(number,), refusal=refusal)
     return _run(problem, np.full(problem.node_count, number), goal, 0.0)
