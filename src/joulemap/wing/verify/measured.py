@@ -386,21 +386,14 @@ def _has(data: Any, path: str) -> bool:
 def find_fault(data: Any, path: str, *, least: float = math.ulp(0.0)) -> Reason | None:
     """Return why the value at a path is not a number of at least `least`; None if it is one or the path is absent."""
     value = find(data, path)
-    if value is None:
-        return _make_fault(path, "") if _has(data, path) else None
-    if isinstance(value, str) and TIMED.fullmatch(value):
-        return None
     count = number(value)
-    if count is not None and count >= least:
+    if (count is not None and count >= least) or (isinstance(value, str) and TIMED.fullmatch(value)):
         return None
-    if isinstance(value, str) and not value.strip():
-        return _make_fault(path, "")
-    return _make_fault(path, f"{count:g}" if count is not None else reprlib.repr(value).strip("'"), least)
-
-
-def _make_fault(path: str, shown: str, least: float = 0.0) -> Reason:
-    values = {"field": path, "value": shown, "bound": "above" if least else "from"}
-    return make_reason("unusable" if shown else "empty", values)
+    values = {"field": path, "value": "", "bound": "above" if least else "from"}
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return make_reason("empty", values) if value is not None or _has(data, path) else None
+    shown = f"{count:g}" if count is not None else reprlib.repr(value).strip("'")
+    return make_reason("unusable", {**values, "value": shown})
 
 
 def find_faults(data: Any, columns: Mapping[str, Iterable[str]], known: Collection[str]) -> dict[str, Reason]:

@@ -37,7 +37,6 @@ from joulemap.wing.explore.lake.shard import (
     read_block,
     rule_version,
 )
-from joulemap.wing.explore.show.word import DAMAGED, OTHER_FORMULAS, OTHER_RULES, STALE
 
 MOST_MEMORY: Final = "700MB"
 """Memory limit of the database engine for a lake of any size; beyond it, the engine spills to disk."""
@@ -79,11 +78,16 @@ class Survey:
     @property
     def doubts(self) -> tuple[str, ...]:
         """Warnings on omitted shards, shown with every query of the lake."""
-        warnings = [DAMAGED(path=one.path, why=why) for one, why in self.damaged]
+        warnings = [f"left out {one.path}: {why}" for one, why in self.damaged]
         if count := len(self.stale):
             ruled = sum(one.folder.rpartition("-")[0] in _list_current() for one in self.stale)
-            parts = [OTHER_RULES(count=ruled)] * (ruled > 0) + [OTHER_FORMULAS(count=count - ruled)] * (count > ruled)
-            warnings.append(STALE(count=count, parts=parts))
+            parts = [f"{ruled} of other design rules"] * (ruled > 0)
+            parts += [f"{count - ruled} of other formulas"] * (count > ruled)
+            shards = "shard" if count == 1 else "shards"
+            warnings.append(
+                f"left out {count} stale {shards} ({', '.join(parts)} than this version's); `joulemap lake clean` "
+                "lists them"
+            )
         return tuple(warnings)
 
 

@@ -6,13 +6,6 @@ from typing import Final
 
 from joulemap.show import Template, Words
 
-DAMAGED: Final = Template("left out {path}: {why}")
-STALE: Final = Template(
-    "left out {count:n stale shard} ({parts:list} than this version's); `joulemap lake clean` lists them"
-)
-OTHER_RULES: Final = Template("{count} of other design rules")
-OTHER_FORMULAS: Final = Template("{count} of other formulas")
-
 WORDS: Final = Words(
     caveats={
         "oversize": Template(

@@ -134,9 +134,11 @@ def list_candidates(problem: Problem, goal: Goal) -> list[Candidate]:
     return list({(*one.name, one.value(goal)): one for one in candidates}.values())
 
 
-def list_refusals(candidates: Sequence[Candidate]) -> str:
-    """Return the reasons why candidates are refused, in one line."""
-    return "; ".join(f"{one.label}: {one.refusal.text}" for one in candidates if one.refusal is not None)
+def refuse_all(candidates: Sequence[Candidate], what: str) -> UnsupportedError:
+    """Return the error that no candidate runs: `what` and the reason of each, in one line."""
+    reasons = "; ".join(f"{one.label}: {one.refusal.text}" for one in candidates if one.refusal is not None)
+    hardware, names = candidates[0].problem.box.id, tuple(one.label for one in candidates)
+    return UnsupportedError(f"{what}: {reasons}", code="no_placement", hardware=hardware, placements=names)
 
 
 def _list_sets(members: Sequence[Member], least: int) -> list[tuple[Member, ...]]:
