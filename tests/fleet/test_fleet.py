@@ -302,7 +302,7 @@ def at(label: str, rate: float, share: float, rent: float) -> LevelRow:
     return LevelRow(
         label=label,
         rate_per_s=rate,
-        share_fraction=share,
+        time_fraction=share,
         device_count=1,
         busy_fraction=0.5,
         power_w=100.0,

@@ -61,7 +61,7 @@ BY_PART: Final = " | ".join(f"{part} {part}_energy_j" for part in ("compute", "m
 """Columns with the energy of each part, in the syntax of `lay`."""
 
 COLUMNS: Final[Mapping[RunDivision, str]] = {
-    "category": "*category | common_categories | parts | actions kind_count | *energy_j | *share_fraction | "
+    "category": "*category | common_categories | parts | actions kind_count | *energy_j | *energy_fraction | "
     "largest_action | largest_action_fraction",
     "subgraph": f"# subgraph_index | *subgraph name | fusion_pattern | *energy_j | {BY_PART} | "
     "*energy_fraction | *latency_s | *latency_fraction | *bottleneck | units | "
@@ -74,7 +74,7 @@ COLUMNS: Final[Mapping[RunDivision, str]] = {
     "bias_element_count | dram_bytes | pass_bytes",
 }
 RUN_ROW: Final = {"category": "run", "name": "run"} | dict.fromkeys(
-    ("share_fraction", "energy_fraction", "latency_fraction", "edp_share_fraction"), 1.0
+    ("energy_fraction", "energy_fraction", "latency_fraction", "edp_share_fraction"), 1.0
 )
 """Column -> value in the row that stands for the whole run, above the rows of its parts."""
 
@@ -83,7 +83,7 @@ NODE: Final = "{name} | {energy_j:J} | {share:%}"
 OTHER_CATEGORY: Final = ("other category", "other categories")
 EVENT_TREE: Final = "event | count | per | share of parent | energy | energy share | energy each"
 EVENT: Final = (
-    "{indent}{event} | {count} | {per} | {share_fraction:%} | {energy_j:J} | {run_fraction:%} | {energy_per_event_j:J}"
+    "{indent}{event} | {count} | {per} | {event_fraction:%} | {energy_j:J} | {run_fraction:%} | {energy_per_event_j:J}"
 )
 FORMULA: Final = "{indent}{event} | {formula} | {meaning}"
 OVERLAPPING: Final = Template("batches overlap: one every {interval_s:s}, limited by {throughput_limit}")
@@ -105,9 +105,9 @@ INSIDE_TABLE: Final = Template("Energy of {subgraph} by {by}[, {model}]")
 PARTS_TABLE: Final = Template("Largest {level}s[, {model}]")
 
 INSIDE: Final = {
-    "categories": "*category | *energy_j | *share_fraction | hardware | *run_fraction | largest_action | "
+    "categories": "*category | *energy_j | *energy_fraction | hardware | *run_fraction | largest_action | "
     "largest_action_fraction | common_categories | fusion_pattern",
-    "actions": "*component | *action | *energy_j | *share_fraction | hardware | *run_fraction | action_count | per | "
+    "actions": "*component | *action | *energy_j | *energy_fraction | hardware | *run_fraction | action_count | per | "
     "energy_per_action_j | basis | category",
 }
 """Table of parts -> its columns after the name."""
@@ -433,7 +433,7 @@ def lay_parts(answer: PartAnswer, runs: Sequence[Rows], limit: int) -> Grid:
         cells = [_show(sum(row.energy_fj for row in rows)) for rows in mine]
         if is_single:
             largest = max(mine[0], key=lambda row: row.energy_fj)
-            share = LARGEST_PART(largest=name_category(name_part(largest)), share=largest.share_fraction)
+            share = LARGEST_PART(largest=name_category(name_part(largest)), share=largest.energy_fraction)
             cells += [show_share(weights[part]), share]
         lines.append((first.name, *cells, first.fusion_pattern if answer.level == "subgraph" else first.kind))
     names = ["energy", "run share", "largest share"] if is_single else [_name(answer, rows) for rows in runs]

@@ -306,9 +306,9 @@ ARCHITECTURES: Final = Shape(
             title=TITLE,
             table="actions",
             divide=partial(divide, table="actions"),
-            columns="action | {count} | energy each price | per | {spent} | share share_fraction | basis",
+            columns="action | {count} | energy each price | per | {spent} | share energy_fraction | basis",
             lay={
-                "keep": "energy_j energy_per_mac_j count price share_fraction basis",
+                "keep": "energy_j energy_per_mac_j count price energy_fraction basis",
                 "action": ACTION,
                 "count": _show_count,
                 "price": lambda row: show_price(row.energy_per_action_j, row.per),
@@ -320,7 +320,7 @@ ARCHITECTURES: Final = Shape(
             title=TITLE,
             table="categories",
             divide=partial(divide, table="categories"),
-            columns="common_category | *energy_j | *share_fraction | *energy_per_mac_j | *largest action action | "
+            columns="common_category | *energy_j | *energy_fraction | *energy_per_mac_j | *largest action action | "
             "*is_overhead | *kind_count | categories",
             cells=lambda answer: {"action": partial(_name_first, answer)},
             draw=draw_categories,

@@ -399,8 +399,8 @@ VERSIONS: Final = Shape(
             title="Subgraphs that differ on {name}",
             table="subgraphs",
             divide=list_parts,
-            columns="name | fusion_pattern | energy_difference_fj | *latency_difference_fs | share share_fraction | "
-            "*unit?",
+            columns="name | fusion_pattern | energy_difference_fj | *latency_difference_fs | share difference_fraction "
+            "| *unit?",
             lay={
                 "noun": "subgraphs",
                 "ranked": "energy_difference_fj",

@@ -91,7 +91,7 @@ def choose(
         "quantity": quantity.capitalize(),
         "mostly": "largest_action " if metric == "energy" else "",
         "share": share,
-        "purpose_share": share and f"share of {'time' if metric == 'latency' else 'energy'} share_fraction",
+        "purpose_share": share and f"share of {'time' if metric == 'latency' else 'energy'} difference_fraction",
         **_choose_steps(answer, repeated),
     }
 
@@ -110,7 +110,7 @@ def _choose_steps(answer: ExplainAnswer, repeated: Sequence[str]) -> dict[str, A
         steps = [BY_SUBGRAPH]
         if answer.metric != "memory" and subgraphs.rows:
             part = subgraphs[0].name
-            leads = len(subgraphs) > 1 and (subgraphs[0].share_fraction or 0.0) >= LEADING
+            leads = len(subgraphs) > 1 and (subgraphs[0].difference_fraction or 0.0) >= LEADING
             steps.insert(0 if leads else 1, "explain {model} {a} {b}[ --metric {metric}] --subgraph {part}")
         if is_pair and not {"--batch", "--input", "--calibration", "--boundary"} & set(repeated):
             first = next(iter(answer.categories), None)  # a larger batch spreads only static power and fixed time

@@ -70,7 +70,7 @@ TERM_NAMES: Final[Mapping[str, str]] = {
 PRICE_NAMES: Final[Mapping[str, str]] = {"s": "time each", "B": "bytes each"}
 """Unit of a metric -> displayed name of the term `price`, if it differs from TERM_NAMES."""
 
-SHARE: Final = "share share_fraction | "
+SHARE: Final = "share difference_fraction | "
 """Column of the shares of the difference, in the syntax of `lay`."""
 
 ACTION: Final = Template("{component}.{action}")
@@ -106,7 +106,7 @@ def find_role(row: RoleDifference) -> Role:
 
 def choose_share(answer: ExplainAnswer) -> str:
     """Return the column of shares; empty if the runs are tied or equal."""
-    is_small = is_tied(answer.probability) or not any(row.share_fraction for row in answer.categories)
+    is_small = is_tied(answer.probability) or not any(row.difference_fraction for row in answer.categories)
     return "" if is_small else SHARE
 
 
@@ -115,7 +115,7 @@ def lay_categories(answer: ExplainAnswer) -> Grid:
     names = name_pair(answer)
     name_a, name_b = names if len("".join(names)) <= LONGEST and len(set(names)) > 1 else "AB"
     listed = answer.categories.rows
-    large = [row for row in listed if abs(row.share_fraction or 0.0) >= LEAST_NAMED][:NAMED]
+    large = [row for row in listed if abs(row.difference_fraction or 0.0) >= LEAST_NAMED][:NAMED]
     large, rest = (large, listed[len(large) :]) if len(listed) - len(large) > 1 and large else (list(listed), ())
     drawn = lay(
         answer.categories.with_rows(large),
@@ -318,7 +318,7 @@ DIVISIONS: Final = (
         columns="term | category_a | *action | *difference_j | {share}*count_a | *count_b | "
         "*energy_per_action_a_j | *energy_per_action_b_j | per | basis_a",
         lay={
-            "keep": "share_fraction count_a count_b",
+            "keep": "difference_fraction count_a count_b",
             "ranked": "difference_j",
             "pictures": "difference_j",
             "term": lambda row: TERM_NAMES.get(row.term, row.term),
@@ -347,7 +347,7 @@ DIVISIONS: Final = (
             "noun": "subgraphs",
             "ranked": "difference",
             "pictures": "difference",
-            "keep": "share_fraction {mostly}energy_a_fj energy_b_fj",
+            "keep": "difference_fraction {mostly}energy_a_fj energy_b_fj",
             "largest_difference_j": lambda row: (
                 show_signed(row.largest_difference_j, "J") if row.largest_action else ""
             ),

@@ -530,7 +530,7 @@ FLEET: Final = Shape(
         Part(
             title="Fleet at each rate",
             table="watched_rates",
-            columns="label | *rate_per_s | share_fraction | *device_count | busy_fraction | *power_w",
+            columns="label | *rate_per_s | time_fraction | *device_count | busy_fraction | *power_w",
         ),
         Part(
             title="Several kinds of servers",

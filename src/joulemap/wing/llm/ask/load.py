@@ -104,7 +104,7 @@ def _find_assumed(rows: Mapping[int, LoadRow]) -> Iterator[Finding]:
     for key, row in rows.items():
         if (assumed := find_assumed(row)) is not None and assumed.fraction >= LEAST_ASSUMED:
             mostly = "static" if assumed.static_fraction >= MOSTLY_STATIC * assumed.fraction else ""
-            yield Finding(kind=ASSUMED, run_id=key, values={"share_fraction": assumed.fraction, "mostly": mostly})
+            yield Finding(kind=ASSUMED, run_id=key, values={"energy_fraction": assumed.fraction, "mostly": mostly})
 
 
 def _join(row: LoadRow, batch: ServedRow | None) -> SimpleNamespace:
