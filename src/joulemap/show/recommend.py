@@ -44,7 +44,7 @@ from joulemap.show.choice import (
     finish,
     name_metric,
 )
-from joulemap.show.column import derived, find_column, show_table
+from joulemap.show.column import find_column, show_table
 from joulemap.show.fact import tell
 from joulemap.show.page import Asked, Page, compose_runs
 from joulemap.show.present.cell import number, show_bound, show_plain
@@ -371,7 +371,7 @@ def show_missed(answer: RecommendAnswer, limit: int) -> list[Section]:
         of.violation_fraction.by(_percent).ranking.kept,
         of.worst_value.by(_show_worst).kept,
         of.worst_bound.by(_show_bound).kept,
-        derived("failed", list_others),
+        of.failed.by(list_others),
     )
     unseen = len(answer.select("infeasible")) - len(answer.missed)
     title = MISSED(count=len(answer.missed), further=unseen or None)
