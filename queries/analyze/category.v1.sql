@@ -2,6 +2,10 @@
 record = "CategoryShare"
 summary = "Energy of a run by category of its architecture"
 grain = "one row per category; categories sum to the run, exactly"
+table = [
+    "category.kept", "common_categories", "parts", 'kind_count.headed("actions")', "energy_j.kept",
+    "energy_fraction.kept", "largest_action", "largest_action_fraction",
+]
 order = ["energy_fj descending", "category"]
 [columns]
 energy_fraction = { heading = "energy share" }

@@ -2,6 +2,10 @@
 record = "PartAction"
 summary = "Energy of runs, or of each subgraph or operator, by action: count x energy per action"
 grain = "one row per part of a run and action; actions sum to their part and parts to the run, exactly"
+table = [
+    "name.if_any.kept", "component.kept", "action.kept", "energy_j.kept", "energy_fraction.kept", "hardware",
+    "run_fraction.kept", "action_count", "per", "energy_per_action_j", "basis", "category",
+]
 order = ["position", "run_id", "part_index", "rank"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs, of one workload or of up to 32; refused ones are omitted" }

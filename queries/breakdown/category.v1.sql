@@ -2,6 +2,10 @@
 record = "PartCategory"
 summary = "Energy of runs, or of each subgraph or operator, by category"
 grain = "one row per part of a run and category; categories sum to their part and parts to the run, exactly"
+table = [
+    "name.if_any.kept", "category.kept", "energy_j.kept", "energy_fraction.kept", "hardware", "run_fraction.kept",
+    "largest_action", "largest_action_fraction", "common_categories", "fusion_pattern",
+]
 order = ["position", "run_id", "part_index", "energy_fj descending", "category"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs, of one workload or of up to 32; refused ones are omitted" }
