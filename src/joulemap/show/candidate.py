@@ -19,8 +19,8 @@ from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.physics.record.weight import split_precision
 from joulemap.show.caveat import find_unpriced
 from joulemap.show.choice import MOST_TIED
-from joulemap.show.column import alter, find_column, show_table
-from joulemap.show.layout import SPEAKING, shorten
+from joulemap.show.column import SPEAKING, alter, find_column, show_table
+from joulemap.show.layout import shorten
 from joulemap.show.page import Figures, draw_figure
 from joulemap.show.present.cell import Number, mark_projected, show, show_bound
 from joulemap.show.present.document import Grid, Section, choose_rows

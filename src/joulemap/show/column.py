@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar, Unpack
 
 import attrs
 
 from joulemap.domain.column import Col
-from joulemap.domain.table import Column, Table
-from joulemap.show.layout import HARDWARE, IN, SIGNED, SPEAKING, fill
+from joulemap.domain.table import HARDWARE_COLUMNS, Column, Table
 from joulemap.show.present.cell import (
     mark_projected,
     name_words,
@@ -26,6 +25,18 @@ if TYPE_CHECKING:
     from joulemap.show.present.picture import Picture, PictureKind
 
 Row = TypeVar("Row")
+
+HARDWARE: Final = "hardware"
+"""Format of a column with names of hardware, which are marked if nobody can have it."""
+
+SIGNED: Final = "+"
+"""Format of a difference in the unit of its column, or of its row."""
+
+IN: Final = "in "
+"""Prefix of a format that names the column with the unit, such as `in price_unit`."""
+
+SPEAKING: Final = frozenset({"precision", "runtime"})
+"""Fields whose values say in a subject line what they are of."""
 
 
 class Laid(TypedDict, Generic[Row], total=False):
@@ -117,9 +128,16 @@ def show_table(
     return [Section(title, (change(lay_columns(answer, table, columns, **told)), *more))] if table else []
 
 
+def _fill(template: Template, row: object, projected: frozenset[str], /, **values: Any) -> str:
+    """Return the text of a template, with projected hardware in its fields marked."""
+    names = HARDWARE_COLUMNS.intersection(name for name, _ in template.slots)
+    marked = {name: mark_projected(value, projected) for name in names if (value := getattr(row, name, None))}
+    return template(row, **{**marked, **values})
+
+
 def _mark(make: Callable[[Any], str] | None, projected: frozenset[str]) -> Callable[[Any], str] | None:
     """Return a function of a cell that marks projected hardware; only templates are changed."""
-    return (lambda row: fill(make, row, projected)) if isinstance(make, Template) else make
+    return (lambda row: _fill(make, row, projected)) if isinstance(make, Template) else make
 
 
 def _find_cell(known: Mapping[str, Column], one: Col[Any], projected: frozenset[str]) -> Callable[[Any], str] | None:
