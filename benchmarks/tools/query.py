@@ -136,7 +136,7 @@ def _spell_header(query: Query) -> str:
     def spell(one: Parameter | Column) -> Mapping[str, object]:
         return attrs.asdict(one, filter=lambda field, value: value != field.default)
 
-    fields = {name: getattr(query, name) for name in ("record", "schema", "summary", "grain", "order")}
+    fields = {name: getattr(query, name) for name in ("record", "schema", "summary", "grain", "order", "table")}
     entries = {name: [spell(one) for one in getattr(query, name)] for name in ("parameters", "columns")}
     text = json.dumps({"title": query.title, **fields, **entries}, ensure_ascii=False, separators=(",", ":"))
     assert text.startswith(START)

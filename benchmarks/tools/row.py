@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import Any, Final
@@ -52,19 +52,28 @@ def _spell_text(text: str) -> list[str]:
 def spell_class(query: Query) -> str:
     """Return the code of the class of a query's rows."""
     head = [f'class {query.record}(Row, query="{query.name}"):', *_spell_text(f"{query.summary}; {query.grain}"), ""]
-    return "\n".join([*head, *(f"    {column.name}: {spell_type(column)}" for column in query.columns)])
+    if query.table:
+        head.append(f"    table: ClassVar[tuple[Col[{query.record}], ...]]")
+    return "\n".join([*head, *(f"    {column.name}: Cell[{spell_type(column)}]" for column in query.columns)])
+
+
+def spell_table(record: str, table: Sequence[str]) -> str:
+    """Return the code of the columns that tables of a type of rows show."""
+    return f"{record}.table = ({''.join(f'{record}.{one}, ' for one in table)})"
 
 
 def spell_computed(name: str, table: Mapping[str, Any]) -> str:
     """Return the code of the record of a computed table, from its part of `table.toml`."""
-    lines = ["@frozen(kw_only=True)", f"class {name}:", *_spell_text(table["summary"]), ""]
+    lines = [f"class {name}(Row):", *_spell_text(table["summary"]), ""]
+    if "table" in table:
+        lines.append(f"    table: ClassVar[tuple[Col[{name}], ...]]")
     for column, told in table["columns"].items():
         kind = f"{TYPES[told['type']]}{' | None' if told.get('null') else ''}"
         texts = [told["meaning"], *([told["unit"]] if "unit" in told else [])]
         given = [*(json.dumps(one, ensure_ascii=False) for one in texts)]
         given += ["is_wide=True"] if told["type"] == "HUGEINT" else []
         given += [f"{key}={json.dumps(told[key], ensure_ascii=False)}" for key in SHOWN if key in told]
-        lines.append(f"    {column}: {kind} = described({', '.join(given)})")
+        lines.append(f"    {column}: Cell[{kind}] = described({', '.join(given)})")
     return "\n".join(lines)
 
 
@@ -76,21 +85,26 @@ def read_tables() -> dict[str, dict[str, Any]]:
 
 def spell_module(topic: str, queries: list[Query], tables: Mapping[str, Any]) -> str:
     """Return the code of the rows of one folder of queries, and of its computed tables."""
+    shown = {query.record: query.table for query in queries if query.table}
+    shown |= {name: table["table"] for name, table in tables.items() if "table" in table}
     words = sorted({column.values for query in queries for column in query.columns} - {""})
-    imports = [f"    from {HOMES[word]} import {word}" for word in words]
+    imports = [f"    from joulemap.domain.column import Cell{', Col' if shown else ''}"]
+    imports += [f"    from {HOMES[word]} import {word}" for word in words]
     head = [
         f"# {GENERATED}",
         f'"""Rows of the queries of `queries/{topic}`, from their headers."""',
         "",
         "from __future__ import annotations",
         "",
-        *(["from typing import TYPE_CHECKING", ""] if imports else []),
-        *(["from joulemap.domain.computed import described"] if tables else []),
-        *(["from joulemap.domain.table import Row"] if queries else []),
-        *(["from joulemap.system.record import frozen"] if tables else []),
-        *(["", "if TYPE_CHECKING:", *imports] if imports else []),
+        f"from typing import TYPE_CHECKING{', ClassVar' if shown else ''}",
+        "",
+        f"from joulemap.domain.table import Row{', described' if tables else ''}",
+        "",
+        "if TYPE_CHECKING:",
+        *imports,
     ]
     records = [spell_computed(name, table) for name, table in tables.items()]
+    records += [spell_table(name, table) for name, table in shown.items()]
     return "\n\n\n".join(["\n".join(head), *map(spell_class, queries), *records]) + "\n"
 
 
@@ -105,7 +119,7 @@ def spell_modules() -> dict[Path, str]:
     tables = read_tables()
     topics: dict[str, list[Query]] = {topic: [] for topic in tables}
     for query in list_queries():
-        if taken := {column.name for column in query.columns} & {*dir(Row), *Row.__annotations__}:
+        if taken := {column.name for column in query.columns} & {"table", *dir(Row), *Row.__annotations__}:
             raise ValueError(f"{query.path}: a row has no column {', '.join(sorted(taken))}")
         if query.record:
             topics.setdefault(query.name.partition(".")[0], []).append(query)

@@ -26,6 +26,7 @@ from joulemap.ask.fact import Fact, Quantity, Subject
 from joulemap.cli.app import build
 from joulemap.cli.command import name_command
 from joulemap.cli.overview import list_commands
+from joulemap.domain.computed import read_types
 from joulemap.domain.table import Row
 from joulemap.plan.kind import list_kinds
 from joulemap.question import Question
@@ -154,15 +155,14 @@ def describe_facts() -> dict[str, Any]:
 
 
 def _list_columns(record: type[Any]) -> Iterator[tuple[str, object, str, str]]:
-    """Yield name, annotation, meaning and unit of each column; those of a query come from its header."""
+    """Yield name, type, meaning and unit of each column; those of a query come from its header."""
     if issubclass(record, Row):
-        stated = {column.name: column for column in find_query(record.query).columns}
-        for name, annotation in inspect.get_annotations(record).items():
+        stated = {one.name: one for one in find_query(record.query).columns} if record.query else record.descriptions
+        for name, annotation in read_types(record).items():
             yield name, annotation, stated[name].meaning, stated[name].unit
     else:
         for field in attrs.fields(record):
-            column = field.metadata.get("column", {})
-            yield field.name, field.type, column.get("meaning", ""), column.get("unit", "")
+            yield field.name, field.type, "", ""
 
 
 def _is_record(record: object) -> bool:

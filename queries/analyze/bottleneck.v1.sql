@@ -2,6 +2,7 @@
 record = "BottleneckShare"
 summary = "Time of a run by resource, and its subgraphs and their energy by bottleneck"
 grain = "one row per bottleneck, three in all; latencies and energies sum to the run, exactly"
+table = ["bottleneck", "subgraph_count", "latency_s", "latency_fraction", "energy_j", "energy_fraction", "busy_s"]
 order = ["compute, memory, launch"]
 [columns]
 bottleneck = { type = "VARCHAR", meaning = "compute, memory or launch" }

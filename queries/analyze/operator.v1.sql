@@ -2,6 +2,13 @@
 record = "OperatorShare"
 summary = "Operators of a run: energy by part, latency, share, and the saving by fusion"
 grain = "one row per operator; energies and latencies sum to the run, exactly"
+table = [
+    "operator_index", "name.kept", "kind", "subgraph_index", "energy_j.kept", 'compute_energy_j.headed("compute")',
+    'memory_energy_j.headed("memory")', 'control_energy_j.headed("control")', 'static_energy_j.headed("static")',
+    "energy_fraction.kept", "latency_s.kept", "latency_fraction.kept", "edp_share_fraction.kept", "is_fused",
+    "separate_energy_j", "separate_latency_s", "saved_energy_j", "saved_latency_s", "bias_element_count",
+    "dram_bytes", "pass_bytes",
+]
 order = ["operator_index"]
 [columns]
 energy_fraction = { heading = "energy share" }

@@ -2,6 +2,14 @@
 record = "SubgraphShare"
 summary = "Subgraphs of a run: energy by part, latency, bottleneck, allocation"
 grain = "one row per subgraph; energies and latencies sum to the run, exactly"
+table = [
+    'subgraph_index.headed("#")', 'name.headed("subgraph").kept', "fusion_pattern", "energy_j.kept",
+    'compute_energy_j.headed("compute")', 'memory_energy_j.headed("memory")', 'control_energy_j.headed("control")',
+    'static_energy_j.headed("static")', "energy_fraction.kept", "latency_s.kept", "latency_fraction.kept",
+    "bottleneck.kept", 'units_used_count.headed("units")', "tile_count", "wave_count",
+    'wave_fill_fraction.headed("wave fill")', 'padding_fraction.headed("padding")',
+    "compute_utilization_fraction.kept", "bandwidth_utilization_fraction", "pass_bytes",
+]
 order = ["subgraph_index"]
 [columns]
 energy_fraction = { heading = "energy share" }

@@ -2,6 +2,12 @@
 record = "ArchitectureSummary"
 summary = "Energy of the run and of one MAC on each architecture by common category, with event counts per MAC"
 grain = "one row per requested run; refused ones have null figures"
+table = [
+    "compute_fraction.kept", 'register_fraction.headed("registers").kept',
+    'on_chip_memory_fraction.headed("on-chip memory").kept', 'interconnect_fraction.headed("network").kept',
+    "off_chip_memory_fraction.kept", "control_fraction.kept", "board_fraction.kept", "unattributed_fraction.kept",
+    "static_fraction.kept", "overhead_fraction.kept",
+]
 order = ["position in run_ids", "run_id"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one model, one of each architecture" }

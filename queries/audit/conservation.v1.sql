@@ -2,6 +2,7 @@
 record = "Finding"
 summary = "Broken rules of the tables; a sound database returns no row"
 grain = "one row per broken rule and location"
+table = ["rule", 'run_id.headed("run_id")', 'workload_id.headed("workload")', "location", "expected", "found"]
 [columns]
 rule = { type = "VARCHAR", meaning = "broken rule" }
 run_id = { type = "INTEGER", null = true, meaning = "run; null for a rule about anything else" }

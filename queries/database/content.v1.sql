@@ -2,6 +2,7 @@
 record = "StoredTable"
 summary = "Tables of the database"
 grain = "one row per table"
+table = ["table_name", "row_count.kept", "column_count", "meaning.kept"]
 [columns]
 table_name = { heading = "table", type = "VARCHAR", meaning = "name of the table" }
 row_count = { type = "BIGINT", meaning = "number of rows, as estimated by the engine" }

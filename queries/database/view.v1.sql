@@ -2,6 +2,7 @@
 record = "StoredView"
 summary = "Public views of the database, whose columns are stable"
 grain = "one row per view"
+table = ["view_name", "column_count", "meaning.kept"]
 order = ["view_name"]
 [columns]
 view_name = { heading = "view", type = "VARCHAR", meaning = "name of the view" }

@@ -2,6 +2,9 @@
 record = "EdpBound"
 summary = "Upper bounds of the reduction of a run's energy-delay product by removing one cost"
 grain = "one row per remedy"
+table = [
+    "remedy", "saving_fraction", "edp_js", "latency_saving_fraction", "energy_saving_fraction", "subgraph_count",
+]
 [parameters]
 run_id = { type = "INTEGER", meaning = "an evaluated run" }
 [columns]

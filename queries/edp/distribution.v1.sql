@@ -2,6 +2,11 @@
 record = "EdpShare"
 summary = "Energy-delay product of a run by subgraph, by part and cumulatively"
 grain = "one row per subgraph; shares sum to the run's energy-delay product"
+table = [
+    "rank", "name", "fusion_pattern", "energy_j", "latency_s", "edp_js", "edp_share_js.ranking",
+    "edp_share_fraction", "cumulative_fraction.ranking", "compute_share_fraction", "memory_share_fraction",
+    "control_share_fraction", "static_share_fraction", "halving_fraction", "bottleneck",
+]
 order = ["rank"]
 [columns]
 edp_share_fraction = { heading = "run share" }

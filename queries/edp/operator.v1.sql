@@ -2,6 +2,11 @@
 record = "EdpOperatorShare"
 summary = "Energy-delay product of each operator of a run, by part and cumulative"
 grain = "one row per operator; shares sum to the run's energy-delay product"
+table = [
+    "rank", "name", "kind", "fusion_pattern", "is_fused", "energy_j", "latency_s", "edp_js",
+    "edp_share_js.ranking", "edp_share_fraction", "cumulative_fraction.ranking", "compute_share_fraction",
+    "memory_share_fraction", "control_share_fraction", "static_share_fraction", "halving_fraction", "bottleneck",
+]
 order = ["rank"]
 [columns]
 name = { heading = "operator" }

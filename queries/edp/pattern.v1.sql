@@ -2,6 +2,10 @@
 record = "EdpPattern"
 summary = "Energy-delay product of a run by fusion pattern"
 grain = "one row per fusion pattern; shares sum to the run's energy-delay product"
+table = [
+    "fusion_pattern", "edp_share_fraction", "energy_j", "latency_s", "subgraph_count", "operator_count",
+    "cumulative_fraction", "mac_fraction", "bottleneck", "bottleneck_fraction",
+]
 [columns]
 rank = { type = "BIGINT", meaning = "rank, 1 for the largest share" }
 fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }

@@ -2,6 +2,11 @@
 record = "FusionOperator"
 summary = "Savings by fusion of each operator"
 grain = "one row per operator; energies, latencies, shares and bytes add up to the run"
+table = [
+    "name", "operation.kept", "fusion_pattern", "kernel_count.kept", "saved_energy_j.ranking.drawn", "saved_energy_fraction",
+    "saved_latency_s", "saved_latency_fraction", "saved_edp_share_js", "saved_edp_fraction", "saved_dram_bytes",
+    "saved_moved_bytes", "pass_bytes", "energy_j", "separate_energy_j", "latency_s", "separate_latency_s",
+]
 order = ["saved_edp_share_js descending", "operator_index"]
 [parameters]
 run_b = { type = "INTEGER", meaning = "the fused run" }

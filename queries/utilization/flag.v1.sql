@@ -2,6 +2,10 @@
 record = "UtilizationFlag"
 summary = "Problems in how runs use their hardware, and the responsible subgraphs"
 grain = "one row per run and raised flag"
+table = [
+    "hardware", "flag.kept", "value_fraction.kept", "limit_fraction.kept", "subgraph.kept", "subgraph_fraction.kept",
+    "bottleneck", "subgraph_count", "bottleneck_fraction", "units_used_count",
+]
 order = ["position in run_ids", "flag in the order low_compute, high_bandwidth, idle_units"]
 [parameters]
 max_bandwidth_fraction = { type = "DOUBLE", default = 0.9, meaning = "share of the sustained bandwidth, published x dram_efficiency, above which a run is flagged" }

@@ -2,6 +2,10 @@
 record = "Pairing"
 summary = "Hardware that wins most often by size of model and batch among the stored runs"
 grain = "one row per class of FLOPs, precision, batch and goal"
+table = [
+    "least_flop_count", "goal", "hardware", "won_count", "median_value", "median_advantage_ratio",
+    "median_utilization_fraction", "model_count", "hardware_count", "runner_up",
+]
 order = ["least_flop_count", "precision", "batch", "goal in the order energy, latency, utilization"]
 [parameters]
 precision = { type = "VARCHAR", default = "", meaning = "precision to restrict to; empty for all" }

@@ -2,6 +2,10 @@
 record = "PrecisionGain"
 summary = "Gain of each precision of a chip over fp32, or over its widest precision without fp32"
 grain = "one row per requested evaluated run"
+table = [
+    "hardware", "precision.kept", "speedup_ratio.kept", "energy_ratio.kept", "peak_ratio.kept", "memory_ratio.kept",
+    "compute_utilization_fraction.kept", "baseline_precision.kept",
+]
 order = ["model", "batch", "runtime", "hardware in the order of run_ids", "precision, fp32 first, then from wide to narrow"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs at several precisions; refused ones are omitted" }

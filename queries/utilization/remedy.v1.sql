@@ -2,6 +2,10 @@
 record = "Remedy"
 summary = "Remedies for low utilization: for each run and property, the best other run that differs only in it, and its gain"
 grain = "one row per evaluated run and property in which some evaluated other run differs"
+table = [
+    "hardware", "choice.kept", "throughput_ratio.kept", "energy_ratio.kept", "gain_ratio.kept", "latency_ratio",
+    "remedy", "is_better",
+]
 order = ["position in run_ids", "run_id", "remedy_rank, those without one last", "remedy"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to improve" }

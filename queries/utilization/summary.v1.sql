@@ -2,6 +2,12 @@
 record = "Utilization"
 summary = "Use of each chip by a run: arithmetic, bandwidth, units, and its place on the roofline"
 grain = "one row per requested run, refused ones included"
+table = [
+    "hardware", "compute_utilization_fraction.kept", "compute_grade.kept", "roofline_fraction.kept",
+    "roofline_grade.kept", "idle_units_fraction.kept", "attained_ops_per_s", "peak_ops_per_s",
+    "bandwidth_utilization_fraction", "sustained_bandwidth_fraction", "dram_intensity_ops_per_byte",
+    "ridge_ops_per_byte", "roof", "units_used_count", "units_total_count", "average_power_w", "ops_per_j", "flags",
+]
 order = ["compute_utilization_fraction descending, refused runs last", "hardware", "run_id"]
 [parameters]
 max_bandwidth_fraction = { type = "DOUBLE", default = 0.9, meaning = "share of the sustained bandwidth above which a run is flagged" }

@@ -2,6 +2,10 @@
 record = "BatchZone"
 summary = "Efficient batches of a chip: utilization and inferences per joule near the best of its series"
 grain = "one row per model, hardware, precision and runtime of the requested runs"
+table = [
+    "hardware", "zone_batches.kept", "best_batch.kept", "best_utilization_fraction.kept",
+    "least_energy_per_inference_j.kept", "latency_s.kept", "peak_memory_bytes.kept", "refused_batch.kept",
+]
 order = ["model", "first position in run_ids"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs at several batches" }

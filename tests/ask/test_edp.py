@@ -11,15 +11,11 @@ from compare import assert_close
 from joulemap.ask.edp import EdpAnswer
 from joulemap.physics.record.configuration import Precision
 from joulemap.physics.record.runtime import RuntimeName
-from joulemap.show.edp import EDP
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.workspace import Workspace
 from lazy import Lazy
 from ledger import Book, Part
-
-SHARES_TABLE, EDP_FACTS_TABLE, PATTERN_TABLE, BOUND_TABLE = (one.title for one in EDP.parts)
-
 
 CASES: dict[str, tuple[str, str, Precision, RuntimeName]] = {
     "cpu": ("resnet18", "xeon_8490h", "fp32", "fused"),

@@ -162,9 +162,9 @@ def test_the_ends_are_what_setting_the_constant_there_gives(
 
 
 def test_the_range_of_a_metric_holds_that_of_the_run(answer: SensitivityAnswer) -> None:
-    row = attrs.evolve(answer.rows[0], metric_low=3.0, metric_value=1.0, metric_high=2.0)
+    row = answer.rows[0].replace(metric_low=3.0, metric_value=1.0, metric_high=2.0)
     assert show_span_of(row) == show_span("1 J", "3 J")
-    assert show_span_of(attrs.evolve(row, metric_low=None)) == show_span("1 J", "2 J")
+    assert show_span_of(row.replace(metric_low=None)) == show_span("1 J", "2 J")
 
 
 @pytest.mark.parametrize("name", CLASS_HARDWARE.values())
@@ -356,7 +356,7 @@ def test_the_int8_peak_is_the_operand_supply_of_other_precisions(workspace: Work
     peak, ratio = rows[SUPPLY], rows["coefficient.supply_ratio"]
     assert peak.elasticity is not None and peak.elasticity < -0.1 and ratio.elasticity is not None
     assert_close(peak.elasticity, ratio.elasticity, rel=1e-3)
-    scaled = (attrs.evolve(one, value=2.0) for one in (rows["coefficient.device_time_scale"], ratio))
+    scaled = (one.replace(value=2.0) for one in (rows["coefficient.device_time_scale"], ratio))
     assert list(map(show_field("value"), scaled)) == ["2x", "2"]
     shown = answer.document(limit=10)
     (grid, *_) = shown.sections[0].blocks

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import attrs
 import pytest
 
 from conftest import Run
 from document_schema import check, check_document, schema
-from joulemap.domain.computed import described
+from joulemap.domain.table import Row, described
 from joulemap.show.present.format import SCHEMA_VERSION
-from joulemap.system.record import frozen
 from joulemap.workspace import Workspace
 from tools import GENERATED
 from tools.schema import SCHEMA, describe_record, list_broken, make_schema
+
+if TYPE_CHECKING:
+    from joulemap.domain.column import Cell
 
 COMMANDS = [
     "compare resnet18 l4 t4 --level run",
@@ -65,13 +67,12 @@ def test_the_schema_is_that_of_the_records() -> None:
     assert json.loads(json.dumps(made)) == json.loads(SCHEMA.read_text(encoding="utf-8"))
 
 
-@frozen(kw_only=True)
-class Record:
+class Record(Row):
     """One row."""
 
-    name: str = described("who")
-    energy_j: float | None = described("of a batch", "J")
-    ids: tuple[int, ...] = attrs.field(default=())
+    name: Cell[str] = described("who")
+    energy_j: Cell[float | None] = described("of a batch", "J")
+    ids: Cell[tuple[int, ...]] = described("of runs")
 
 
 def test_a_record_is_an_object_with_its_columns() -> None:
@@ -81,7 +82,7 @@ def test_a_record_is_an_object_with_its_columns() -> None:
         "properties": {
             "name": {"type": "string", "description": "who"},
             "energy_j": {"type": ["number", "null"], "description": "of a batch (J)"},
-            "ids": {"type": "array", "items": {"type": "integer"}},
+            "ids": {"type": "array", "items": {"type": "integer"}, "description": "of runs"},
         },
         "required": ["name", "energy_j", "ids"],
     }

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 from unittest.mock import patch
 
 import attrs
@@ -17,15 +18,19 @@ import pytest
 from conftest import Run
 from document_schema import check_document
 from joulemap.cli.output import OutputOptions, _put_head
-from joulemap.domain.computed import described, make_table
-from joulemap.show.layout import lay
+from joulemap.domain.column import Col
+from joulemap.domain.computed import make_table
+from joulemap.domain.table import Row, Table, described
+from joulemap.show.column import lay_columns
 from joulemap.show.present.arrange import arrange
 from joulemap.show.present.document import Document, Grid, Section, choose_rows
 from joulemap.show.present.format import Page
 from joulemap.show.present.writer.json import dump
 from joulemap.show.present.writer.table import _describe_folded, write
-from joulemap.system.record import frozen
 from joulemap.workspace import Workspace
+
+if TYPE_CHECKING:
+    from joulemap.domain.column import Cell
 
 WIDTH = 80
 
@@ -111,31 +116,35 @@ def named(grid: Grid) -> list[int]:
     return [index for index in range(len(grid.headings)) if not index or index not in grid.numbers]
 
 
-@frozen(kw_only=True)
-class Row:
+class Configuration(Row):
     """A configuration."""
 
-    label: str = described("hardware")
-    precision: str = described("of activations")
-    batch: int = described("samples")
-    energy_j: float = described("of a batch", "J")
-    latency_s: float = described("of a batch", "s")
+    label: Cell[str] = described("hardware")
+    precision: Cell[str] = described("of activations")
+    batch: Cell[int] = described("samples")
+    energy_j: Cell[float] = described("of a batch", "J")
+    latency_s: Cell[float] = described("of a batch", "s")
 
 
-def rows(*precisions: str) -> list[Row]:
+def lay(table: Table[Configuration], *columns: Col[Configuration], **told: Any) -> Grid:
+    return lay_columns(cast("Any", SimpleNamespace(projected=frozenset())), table, columns, **told)
+
+
+def rows(*precisions: str) -> list[Configuration]:
     return [
-        Row(label="l4", precision=precision, batch=8, energy_j=index, latency_s=0.1)
+        Configuration(label="l4", precision=precision, batch=8, energy_j=index, latency_s=0.1)
         for index, precision in enumerate(precisions, 1)
     ]
 
 
 def test_a_dimension_that_rows_differ_in_becomes_a_column_which_never_folds() -> None:
-    table = make_table("rows", Row, rows("fp16", "int8"))
-    drawn = lay(table, "hardware label | *energy_j | latency_s", ranked="latency_s")
+    table = make_table("rows", Configuration, rows("fp16", "int8"))
+    of = Configuration
+    drawn = lay(table, of.label.headed("hardware"), of.energy_j.kept, of.latency_s.ranking)
     assert drawn.headings == ("hardware", "precision", "energy", "latency")
     assert [row[1] for row in drawn.rows] == ["fp16", "int8"]
     assert (drawn.distinguishing, drawn.ranked, drawn.fixed) == (("precision",), ("latency",), [0, 1, 3])
-    one = lay(make_table("rows", Row, rows("fp16")), "hardware label | *energy_j")
+    one = lay(make_table("rows", of, rows("fp16")), of.label.headed("hardware"), of.energy_j.kept)
     assert (one.headings, one.distinguishing) == (("hardware", "energy"), ())
 
 
@@ -153,14 +162,16 @@ def test_what_tells_rows_apart_stays_where_a_terminal_is_narrow() -> None:
 def test_the_named_row_stays_and_the_cut_ones_are_counted() -> None:
     """Of five rows the limit keeps two and the fourth is named: two are cut."""
     some = rows("fp64", "fp32", "fp16", "int8", "int4")
-    table = make_table("rows", Row, some)
-    drawn = lay(table, "hardware label | precision | energy_j", limit=2, noun="chips", stays=some[3].__eq__)
+    table = make_table("rows", Configuration, some)
+    of = Configuration
+    columns = (of.label.headed("hardware"), of.precision, of.energy_j)
+    drawn = lay(table, *columns, limit=2, noun="chips", stays=some[3].__eq__)
     assert [row[1] for row in drawn.rows] == ["fp64", "fp32", "int8"]
     assert drawn.cut_text == "2 of 5 chips not shown; --limit 5 shows all"
-    assert choose_rows("abcd", None) == ("a", "b", "c", "d") and lay(table, "label", limit=5).cut_text == ""
+    assert choose_rows("abcd", None) == ("a", "b", "c", "d") and lay(table, of.label, limit=5).cut_text == ""
 
 
-EMPTY = make_table("rows", Row, [])
+EMPTY = make_table("rows", Configuration, [])
 
 
 @pytest.mark.parametrize(("names", "told"), [(("a", "b"), "2 columns folded: a, b;"), (("a", "b, c"), "a; b, c;")])

@@ -274,7 +274,7 @@ def test_a_measurement_outside_the_interval_is_said_in_place_of_the_interval(wor
     usual = found.document().sure
 
     def measured(ratio: float, *, is_here: bool = True) -> str:
-        rows = tuple(attrs.evolve(row, measured_latency_s=ratio * predicted) for row in found.rows)
+        rows = tuple(row.replace(measured_latency_s=ratio * predicted) for row in found.rows)
         told = attrs.evolve(found, is_here=is_here, rows=attrs.evolve(found.rows, rows=rows))
         return draw(told).sure
 

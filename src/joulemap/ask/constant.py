@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -16,12 +16,12 @@ from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Swing
 from joulemap.ask.price import UNPRICED, find_prices, refuse_unpriced
 from joulemap.ask.rule import find_caveats, name_weighed
 from joulemap.ask.scope import Scope
-from joulemap.domain.computed import described, make_table
+from joulemap.domain.computed import make_table
 from joulemap.domain.constant import name_constant
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, VARIED_METRICS, MetricName, VariedMetricName
 from joulemap.domain.settings import Settings, check_name
-from joulemap.domain.table import Table
+from joulemap.domain.table import Row, Table, described
 from joulemap.physics.interval.error_scale import MOVING, SCALED, find_thinness
 from joulemap.physics.record.constant import LOSS, Constant
 from joulemap.physics.record.quantity import Evidence
@@ -32,6 +32,9 @@ from joulemap.plan.stored_runs import opening_runs
 from joulemap.plan.variation import BILLED, Variation, find_variations
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.column import Cell
 
 TIMES: Final = "x"
 """Unit of a constant that scales a time, which is a factor for people."""
@@ -55,20 +58,19 @@ USUAL: Final = "bf16"
 """Precision of a question on evidence that names none, or the nearest one that the chip has."""
 
 
-@frozen(kw_only=True)
-class Varied:
+class Varied(Row):
     """Constant of a run, and how its change is evaluated."""
 
-    constant: str = described("name of the constant, as in --set")
-    word: str = described("name of the constant for people", heading="constant")
-    meaning: str = described("meaning of a coefficient, or counting rule of a price; empty for all other")
-    kind: str = described("price, quantity, geometry, memory, peak, coefficient or use")
-    value: float = described("value in the run, for both that of A; in unit")
-    unit: str = described("SI unit")
-    per: str = described("unit of count of a price; empty for all other")
-    basis: str = described("origin of the constant; for both, the less certain one")
-    source: str = described("document, measurement or arithmetic")
-    method: str = described("exact: from the ledger, which is linear in prices; evaluated: by evaluating again")
+    constant: Cell[str] = described("name of the constant, as in --set")
+    word: Cell[str] = described("name of the constant for people", heading="constant")
+    meaning: Cell[str] = described("meaning of a coefficient, or counting rule of a price; empty for all other")
+    kind: Cell[str] = described("price, quantity, geometry, memory, peak, coefficient or use")
+    value: Cell[float] = described("value in the run, for both that of A; in unit")
+    unit: Cell[str] = described("SI unit")
+    per: Cell[str] = described("unit of count of a price; empty for all other")
+    basis: Cell[str] = described("origin of the constant; for both, the less certain one")
+    source: Cell[str] = described("document, measurement or arithmetic")
+    method: Cell[str] = described("exact: from the ledger, which is linear in prices; evaluated: by evaluating again")
 
     @property
     def shown_unit(self) -> str:
@@ -76,26 +78,25 @@ class Varied:
         return TIMES if self.constant.endswith(SCALE) else self.unit
 
 
-@frozen
 class Sensitivity(Varied):
     """Effect of one constant on a model's metrics on one chip."""
 
-    hardware: str = described("catalogue id, with @MODE for a power mode other than the default")
-    low: float | None = described("lower end of its range")
-    high: float | None = described("upper end of its range")
-    spread: str = described(
+    hardware: Cell[str] = described("catalogue id, with @MODE for a power mode other than the default")
+    low: Cell[float | None] = described("lower end of its range")
+    high: Cell[float | None] = described("upper end of its range")
+    spread: Cell[str] = described(
         "origin of the range: range (the constant's own), class (fitted by it), exact (no range), or its basis",
         heading="source of low and high",
     )
-    energy_elasticity: float | None = described("d ln energy / d ln constant: percent per percent")
-    latency_elasticity: float | None = described("d ln latency / d ln constant")
-    elasticity: float | None = described("elasticity of the requested metric")
-    metric: str = described("requested metric")
-    metric_unit: str = described("SI unit of the metric, or USD")
-    metric_value: float | None = described("metric of the run")
-    metric_low: float | None = described("metric with the constant at its lower end")
-    metric_high: float | None = described("metric with the constant at its upper end")
-    span_fraction: float | None = described(
+    energy_elasticity: Cell[float | None] = described("d ln energy / d ln constant: percent per percent")
+    latency_elasticity: Cell[float | None] = described("d ln latency / d ln constant")
+    elasticity: Cell[float | None] = described("elasticity of the requested metric")
+    metric: Cell[str] = described("requested metric")
+    metric_unit: Cell[str] = described("SI unit of the metric, or USD")
+    metric_value: Cell[float | None] = described("metric of the run")
+    metric_low: Cell[float | None] = described("metric with the constant at its lower end")
+    metric_high: Cell[float | None] = described("metric with the constant at its upper end")
+    span_fraction: Cell[float | None] = described(
         "largest less smallest metric of the value and both ends, over the metric of the run"
     )
 
@@ -115,19 +116,20 @@ class Sensitivity(Varied):
         return any(abs(value or 0.0) > LEAST_SPAN for value in (self.span_fraction, self.elasticity))
 
 
-@frozen(kw_only=True)
 class Evident(Varied):
     """Number that moves a result by a tenth or more, with the measurements behind it."""
 
-    hardware: str = described("catalogue id, with @MODE for a power mode other than the default")
-    elasticity: float = described("d ln metric / d ln number: percent per percent", heading="per percent")
-    sources: int | None = described(
+    hardware: Cell[str] = described("catalogue id, with @MODE for a power mode other than the default")
+    elasticity: Cell[float] = described("d ln metric / d ln number: percent per percent", heading="per percent")
+    sources: Cell[int | None] = described(
         "sources of the measurements that the number was fitted to; null for other numbers", heading="rests on"
     )
-    boards: int | None = described("boards among these measurements")
-    models: int | None = described("models among these measurements; single operators count as one")
-    half_width: float = described("half-width that these measurements add to the interval of a served model's time")
-    uncertainty_fraction: float | None = described(
+    boards: Cell[int | None] = described("boards among these measurements")
+    models: Cell[int | None] = described("models among these measurements; single operators count as one")
+    half_width: Cell[float] = described(
+        "half-width that these measurements add to the interval of a served model's time"
+    )
+    uncertainty_fraction: Cell[float | None] = described(
         "share of the result's variance from the ranges of all numbers", heading="share"
     )
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -23,12 +23,12 @@ from joulemap.ask.decision import choose
 from joulemap.ask.fact import Caveat, Choice, Facts, Quantity, Refusal, Share, Subject, Turn
 from joulemap.ask.price import refuse_unpriced
 from joulemap.ask.rule import find_caveats
-from joulemap.domain.computed import described, make_table
+from joulemap.domain.computed import make_table
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.metric import METRIC, VARIED_METRICS, MetricName, VariedMetricName
 from joulemap.domain.settings import BATCHES, Settings, check_name
-from joulemap.domain.table import Table
+from joulemap.domain.table import Table, described
 from joulemap.generated.compare import PairChance
 from joulemap.generated.flip import BatchWinner
 from joulemap.physics.interval.error_scale import NORMAL
@@ -43,6 +43,9 @@ from joulemap.plan.variation import Variation
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.column import Cell
 
 MOST_TURNS: Final = 10
 """Maximum constants among the facts; tables have all."""
@@ -81,33 +84,36 @@ NEGLIGIBLE: Final = 1e-12
 """Change of ln(A / B) below which a constant counts as without effect."""
 
 
-@frozen
 class Flip(Varied):
     """Constant, the factor by which it must be wrong to reverse the order, and its share of the uncertainty."""
 
-    side: str = described("owner of the constant: A, B, or both if they take it from one class")
-    hardware: str | None = described("hardware with the constant; null for both")
-    flip_ratio: float | None = described(
+    side: Cell[str] = described("owner of the constant: A, B, or both if they take it from one class")
+    hardware: Cell[str | None] = described("hardware with the constant; null for both")
+    flip_ratio: Cell[float | None] = described(
         "factor at which both are equal; null if there is none from 1/100 to 100", heading="factor"
     )
-    flip_value: float | None = described("constant at that factor, in unit", heading="break-even")
-    spread_count: float | None = described(
+    flip_value: Cell[float | None] = described("constant at that factor, in unit", heading="break-even")
+    spread_count: Cell[float | None] = described(
         "distance to that factor in spreads of the constant; null for an exact constant"
     )
-    likelihood: float | None = described(
+    likelihood: Cell[float | None] = described(
         "probability that the constant is wrong by this much in this direction, if all constants together have the "
         "error of similar predictions; null for an exact constant",
         heading="chance",
     )
-    low_ratio: float = described("factor one spread down", heading="spread")
-    high_ratio: float = described("factor one spread up")
-    spread: str = described(
+    low_ratio: Cell[float] = described("factor one spread down", heading="spread")
+    high_ratio: Cell[float] = described("factor one spread up")
+    spread: Cell[str] = described(
         "origin of the spread: range (the constant's own), class (fitted by it), exact, or its basis",
         heading="spread from",
     )
-    ratio_elasticity: float | None = described("d ln (metric of A / metric of B) / d ln constant", heading="elasticity")
-    ratio_spread: float = described("change of ln (metric of A / metric of B) for one spread, either sign")
-    variance_fraction: float = described("share of the variance of that logarithm", heading="share of uncertainty")
+    ratio_elasticity: Cell[float | None] = described(
+        "d ln (metric of A / metric of B) / d ln constant", heading="elasticity"
+    )
+    ratio_spread: Cell[float] = described("change of ln (metric of A / metric of B) for one spread, either sign")
+    variance_fraction: Cell[float] = described(
+        "share of the variance of that logarithm", heading="share of uncertainty"
+    )
 
 
 def _order(row: Flip) -> tuple[float, float, str, str]:
@@ -137,8 +143,7 @@ class Pair:
         moving = [self._row(side, name, ends) for (side, name), ends in solved.items()]
         total = math.fsum(row.ratio_spread**2 for row in moving)
         rows = [
-            attrs.evolve(
-                row,
+            row.replace(
                 variance_fraction=row.ratio_spread**2 / total if total else 0.0,
                 likelihood=None if row.spread_count is None else self._likelihood(row.spread_count, total),
             )

@@ -15,8 +15,8 @@ import attrs
 from joulemap.ask.answer import Answer
 from joulemap.ask.hardware_file import LONGEST_TRIAL_S, choose_trial_models, read_trial_workloads
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
-from joulemap.domain.computed import described, make_table
-from joulemap.domain.table import Table
+from joulemap.domain.computed import make_table
+from joulemap.domain.table import Row, Table, described
 from joulemap.plan.budget import bind_alone
 from joulemap.store.query import fetch
 from joulemap.system.errors import JoulemapError, UnknownNameError, UnsupportedError
@@ -27,6 +27,7 @@ from joulemap.system.units import FS_PER_S, format_si
 
 if TYPE_CHECKING:
     from joulemap.ask.finding import Finding
+    from joulemap.domain.column import Cell
     from joulemap.domain.supplied import Supplied
     from joulemap.generated.validate import ScoredRow
     from joulemap.physics.record.hardware import Hardware
@@ -56,16 +57,15 @@ MOST_SHARE: Final = 1.0 + 1e-6
 """Share of a peak from which a run exceeds it; shares are sums of rounded times."""
 
 
-@frozen(kw_only=True)
-class PackageFinding:
+class PackageFinding(Row):
     """Result of one check, or one fault that it found."""
 
-    check: str = described(
+    check: Cell[str] = described(
         "check: files, sources, digests, plausible, ledger, peaks, monotone, measurements or page; predictions, where "
         "they could not be checked"
     )
-    state: str = described("ok, wrong, or not run")
-    text: str = described("what was checked, or what is wrong and where")
+    state: Cell[str] = described("ok, wrong, or not run")
+    text: Cell[str] = described("what was checked, or what is wrong and where")
 
     @property
     def line(self) -> str:

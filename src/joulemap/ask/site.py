@@ -5,21 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.catalog.sheet import find_region
-from joulemap.domain.computed import described, make_table
+from joulemap.domain.computed import make_table
 from joulemap.domain.settings import Price, Settings, Site
-from joulemap.domain.table import Table
+from joulemap.domain.table import Row, Table, described
 from joulemap.physics.record.configuration import NO_HOST
 from joulemap.plan.price import find_chip, read_price_file
 from joulemap.plan.selection import select_chip
 from joulemap.system.config import OPTION, SITE, Known, find_config, placing, read_config, read_values
 from joulemap.system.errors import UsageError
 from joulemap.system.number import parse_quantity, read_real, read_whole
-from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.column import Cell
 
 HOURS: Final = 24.0
 """Hours per day, the maximum of `busy-hours`."""
@@ -149,17 +151,16 @@ def read_site(given: Iterable[str] = (), *, variables: Mapping[str, str] = os.en
         return Site(**fields, prices=tuple(prices), stated=stated)
 
 
-@frozen(kw_only=True)
-class SiteRow:
+class SiteRow(Row):
     """Value of a site or a habit, and where it is stated."""
 
-    name: str = described("name of the value")
-    stated: str = described("value as written; empty for the default", heading="value")
-    unit: str = described("unit of the value")
-    source: str = described("file, variable or option that states it; empty for the default", heading="from")
-    usual: str = described("default", heading="default")
-    uses: str = described("questions that use it", heading="used by")
-    meaning: str = described("meaning")
+    name: Cell[str] = described("name of the value")
+    stated: Cell[str] = described("value as written; empty for the default", heading="value")
+    unit: Cell[str] = described("unit of the value")
+    source: Cell[str] = described("file, variable or option that states it; empty for the default", heading="from")
+    usual: Cell[str] = described("default", heading="default")
+    uses: Cell[str] = described("questions that use it", heading="used by")
+    meaning: Cell[str] = described("meaning")
 
 
 def list_values(known: Mapping[str, Known], stated: Mapping[str, Mapping[str, str]]) -> Table[SiteRow]:

@@ -1,55 +1,44 @@
-"""Build tables from rows computed in memory rather than by a query; the fields of a record are the columns."""
+"""Build tables from rows computed in memory rather than by a query."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from inspect import get_annotations
 from typing import Any, Final, TypeVar
 
 import attrs
 
-from joulemap.domain.table import Column, Table
+from joulemap.domain.table import Row, Table
 
-Row = TypeVar("Row")
+AnyRow = TypeVar("AnyRow", bound=Row)
 
 _TYPES: Final = {"str": "VARCHAR", "float": "DOUBLE", "int": "INTEGER", "bool": "BOOLEAN"}
 
 
-def described(meaning: str, unit: str = "", *, is_wide: bool = False, heading: str = "", shown: str = "") -> Any:
-    """Return an attrs field whose metadata describes its column.
+def read_types(record: type[Row]) -> dict[str, str]:
+    """Return column -> the Python type of its cells, as written."""
+    declared = {name: kind for one in reversed(record.__mro__) for name, kind in get_annotations(one).items()}
+    return {name: str(declared[name]).removeprefix("Cell[").removesuffix("]") for name in record.columns}
 
-    `is_wide` marks integers that may exceed 64 bits.
+
+def find_unknown(record: type[Row]) -> dict[str, Any]:
+    """Return the optional columns of a type of rows as name -> None."""
+    return {name: None for name, kind in read_types(record).items() if kind.endswith("None")}
+
+
+def take(record: type[Row], *sources: object) -> dict[str, Any]:
+    """Return column -> cell for a type of rows, from the first of `sources` that has an attribute with its name.
+
+    A name must mean the same in a source and in the row; pass other values as separate arguments.
     """
-    column = {"unit": unit, "meaning": meaning, "heading": heading, "shown": shown}
-    return attrs.field(metadata={"column": column, "is_wide": is_wide})
+    return {name: getattr(one, name) for one in reversed(sources) for name in record.columns if hasattr(one, name)}
 
 
-def find_unknown(record: type[Any]) -> dict[str, Any]:
-    """Return the optional fields of a record type as name -> None."""
-    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(record)
-    return {one.name: None for one in fields if str(one.type).endswith("None")}
-
-
-def take(record: type[Any], *sources: object) -> dict[str, Any]:
-    """Return field -> value for a record, from the first of `sources` that has an attribute with the field's name.
-
-    A name must mean the same in a source and in the record; pass other values as separate arguments.
-    """
-    names = [field.name for field in attrs.fields(record)]
-    return {name: getattr(one, name) for one in reversed(sources) for name in names if hasattr(one, name)}
-
-
-def make_table(title: str, record: type[Row], rows: Iterable[Row]) -> Table[Row]:
-    """Return rows as a table; each field of the record is `described`."""
-    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(record)  # type: ignore[arg-type]
-    return Table(
-        title=title,
-        columns=tuple(
-            Column(
-                name=one.name,
-                type="HUGEINT" if one.metadata["is_wide"] else _TYPES[str(one.type).partition(" ")[0]],
-                **one.metadata["column"],
-            )
-            for one in fields
-        ),
-        rows=tuple(rows),
+def make_table(title: str, record: type[AnyRow], rows: Iterable[AnyRow]) -> Table[AnyRow]:
+    """Return rows as a table; each column of the type is `described`."""
+    types = read_types(record)
+    columns = (
+        attrs.evolve(told, name=name, type=told.type or _TYPES[types[name].partition(" ")[0]])
+        for name, told in record.descriptions.items()
     )
+    return Table(title=title, columns=tuple(columns), rows=tuple(rows))

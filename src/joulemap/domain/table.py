@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar, cast, dataclass_transform
 
 import attrs
 
+from joulemap.domain.column import Col
 from joulemap.system.frame import SHOWN, draw_html, draw_text, to_arrow, to_pandas, to_polars
 from joulemap.system.record import frozen
 
@@ -42,23 +43,33 @@ class Column:
     """Format of its cells there: one of templates, or a text with slots for columns; empty for value and unit."""
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True)
-class Row(tuple[Any, ...]):
-    """A row of one query: its cells in the order of the columns, each also an attribute by the name of its column.
+def described(meaning: str, unit: str = "", *, is_wide: bool = False, heading: str = "", shown: str = "") -> Any:
+    """Return the description of a column whose cells are computed; `is_wide` marks integers of more than 64 bits."""
+    return Column(name="", type="HUGEINT" if is_wide else "", unit=unit, meaning=meaning, heading=heading, shown=shown)
 
-    The meaning of a column is defined once, in the header of its query (`joulemap query show`), and is available in
-    `columns` of a table.
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(described,))  # frozen would hide the columns of a base
+class Row(tuple[Any, ...]):
+    """A row of a table: its cells in the order of the columns, each also an attribute by the name of its column. The
+    same attribute of the type is the column (`Col`).
+
+    The meaning of a column is defined once, in the header of its query (`joulemap query show`) or, if its cells are
+    computed, where the type `described` it, and is available in `columns` of a table.
     """
 
     query: ClassVar[str]
-    """Name of the query, as `topic.name`."""
-    columns: ClassVar[tuple[str, ...]]
+    """Name of the query, as `topic.name`; empty for rows that are computed."""
+    columns: ClassVar[tuple[str, ...]] = ()
+    descriptions: ClassVar[Mapping[str, Column]] = {}
+    """Column -> its description without name and type, for columns that are computed."""
 
-    def __init_subclass__(cls, query: str) -> None:
+    def __init_subclass__(cls, query: str = "") -> None:
         cls.query = query
-        cls.columns = tuple(cls.__annotations__)
-        for index, name in enumerate(cls.columns):
-            setattr(cls, name, property(itemgetter(index)))
+        own = [name for name, kind in cls.__annotations__.items() if not kind.startswith("ClassVar")]
+        cls.columns = (*cls.columns, *(name for name in own if name not in cls.columns))
+        cls.descriptions = {**cls.descriptions, **{name: vars(cls)[name] for name in own if name in vars(cls)}}
+        for name in own:
+            setattr(cls, name, Col(name, cls.columns.index(name)))
 
     def __new__(cls, **cells: Any) -> Self:
         """Return a row of cells given by name, every one; TypeError for one that is missing or no column."""
@@ -158,7 +169,8 @@ class Table(Generic[AnyRow]):
     @property
     def cells(self) -> tuple[tuple[Any, ...], ...]:
         """Values of each row, in column order."""
-        if not self.rows or isinstance(self.rows[0], tuple):
+        first = next(iter(self.rows), ())
+        if isinstance(first, tuple) and getattr(first, "columns", self.names) == self.names:
             return cast("tuple[tuple[Any, ...], ...]", self.rows)
         if len(self.columns) == 1:
             return tuple((getattr(row, self.columns[0].name),) for row in self)

@@ -4,22 +4,37 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
 
 from joulemap.ask.analyze import PLURALS, AnalyzeAnswer, PartAnswer, name_part
 from joulemap.ask.cause import RESIDUAL
 from joulemap.ask.fact import Entry, Facts
-from joulemap.domain.settings import PartLevel, RunDivision
+from joulemap.domain.column import Col
+from joulemap.domain.settings import Division, PartLevel, RunDivision
 from joulemap.domain.table import Table, group
-from joulemap.generated.analyze import CategoryShare, OperatorShare, SubgraphRoof, SubgraphShare
+from joulemap.generated.analyze import BottleneckShare, CategoryShare, OperatorShare, SubgraphRoof, SubgraphShare
 from joulemap.generated.breakdown import PartAction, PartCategory
 from joulemap.generated.report import EnergyLeaf
-from joulemap.show.choice import describe_beyond, finish
-from joulemap.show.layout import fill_cells, lay_lines
-from joulemap.show.page import Drawings, Figures, draw_figure, lay_rows, sketch, tell_left_out
+from joulemap.show.choice import MOST_WHY, describe_beyond, finish
+from joulemap.show.column import alter, lay_columns, show_table
+from joulemap.show.fact import tell
+from joulemap.show.layout import fill_cells, lay_facts, lay_lines
+from joulemap.show.page import (
+    Asked,
+    Drawings,
+    Figures,
+    Page,
+    compose_runs,
+    draw_figure,
+    fill_steps,
+    first_and_rest,
+    sketch,
+    tell_left_out,
+)
 from joulemap.show.part import describe_parts, describe_ranges
 from joulemap.show.present.category import OVERHEAD, name_category
 from joulemap.show.present.cell import (
@@ -35,11 +50,10 @@ from joulemap.show.present.cell import (
     show_share,
     show_units,
 )
-from joulemap.show.present.document import Block, Grid
+from joulemap.show.present.document import Document, Grid, Section
 from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import find_conditions, overlaps, prove_parts, title_run, title_runs
-from joulemap.show.shape import Part, Shape, tell
 from joulemap.show.title import bind
 from joulemap.system.units import FJ_PER_J
 
@@ -56,24 +70,8 @@ ROOF_CAPTION: Final = Template(
     "[; {missing:n subgraph} without MACs not drawn]."
 )
 
-BY_PART: Final = " | ".join(f"{part} {part}_energy_j" for part in ("compute", "memory", "control", "static"))
-"""Columns with the energy of each part, in the syntax of `lay`."""
-
-COLUMNS: Final[Mapping[RunDivision, str]] = {
-    "category": "*category | common_categories | parts | actions kind_count | *energy_j | *share_fraction | "
-    "largest_action | largest_action_fraction",
-    "subgraph": f"# subgraph_index | *subgraph name | fusion_pattern | *energy_j | {BY_PART} | "
-    "*energy_fraction | *latency_s | *latency_fraction | *bottleneck | units | "
-    "tile_count | wave_count | wave fill wave_fill_fraction | padding padding_fraction | "
-    "*compute_utilization_fraction | bandwidth_utilization_fraction | pass_bytes",
-    "operator": f"operator_index | *name | kind | subgraph_index | *energy_j | {BY_PART} | "
-    "*energy_fraction | *latency_s | *latency_fraction | "
-    "*edp_share_fraction | is_fused | separate_energy_j | "
-    "separate_latency_s | saved_energy_j | saved_latency_s | "
-    "bias_element_count | dram_bytes | pass_bytes",
-}
 RUN_ROW: Final = {"category": "run", "name": "run"} | dict.fromkeys(
-    ("share_fraction", "energy_fraction", "latency_fraction", "edp_share_fraction"), 1.0
+    ("energy_fraction", "latency_fraction", "edp_share_fraction"), 1.0
 )
 """Column -> value in the row that stands for the whole run, above the rows of its parts."""
 
@@ -82,7 +80,7 @@ NODE: Final = "{name} | {energy_j:J} | {share:%}"
 OTHER_CATEGORY: Final = ("other category", "other categories")
 EVENT_TREE: Final = "event | count | per | share of parent | energy | energy share | energy each"
 EVENT: Final = (
-    "{indent}{event} | {count} | {per} | {share_fraction:%} | {energy_j:J} | {run_fraction:%} | {energy_per_event_j:J}"
+    "{indent}{event} | {count} | {per} | {event_fraction:%} | {energy_j:J} | {run_fraction:%} | {energy_per_event_j:J}"
 )
 FORMULA: Final = "{indent}{event} | {formula} | {meaning}"
 OVERLAPPING: Final = Template("batches overlap: one every {interval_s:s}, limited by {throughput_limit}")
@@ -98,24 +96,22 @@ WHOLE: Final = "all"
 OF_RUNS: Final = "the runs"
 LARGEST_PART: Final = Template("{largest}, {share:%}")
 KINDS: Final[Mapping[PartLevel, str]] = {"subgraph": "pattern", "operator": "kind"}
+PART_STEPS: Final = (
+    Template("[analyze {model} {largest} --subgraph {largest_part} --by action]"),
+    Template("[analyze {model} {hardware} --level operator --subgraph {part} --by category]"),
+    Template("[explain {model} {hardware} {other} --level subgraph][ --subgraph {pair_part}]"),
+)
 ON_HARDWARE: Final = Template("on {hardware:list}")
 OF_SUBGRAPH: Final = Template("subgraph {subgraph}")
 INSIDE_TABLE: Final = Template("Energy of {subgraph} by {by}[, {model}]")
 PARTS_TABLE: Final = Template("Largest {level}s[, {model}]")
 
-INSIDE: Final = {
-    "categories": "*category | *energy_j | *share_fraction | hardware | *run_fraction | largest_action | "
-    "largest_action_fraction | common_categories | fusion_pattern",
-    "actions": "*component | *action | *energy_j | *share_fraction | hardware | *run_fraction | action_count | per | "
-    "energy_per_action_j | basis | category",
-}
-"""Table of parts -> its columns after the name."""
-
 SHOWN_ROWS: Final = 200
 """Maximum rows in the detailed table for display; machine formats contain all rows."""
 
 Rows = Sequence[PartCategory | PartAction]
-Division = CategoryShare | SubgraphShare | OperatorShare
+Cause = TypeVar("Cause", PartCategory, PartAction)
+Part = TypeVar("Part", CategoryShare, SubgraphShare, OperatorShare)
 
 
 def draw_tree(leaves: Table[EnergyLeaf], subject: str) -> Figure:
@@ -153,14 +149,20 @@ def _describe_roof(roofs: list[SubgraphRoof]) -> str:
     )
 
 
-def draw(answer: AnalyzeAnswer) -> Figures:
+def draw_figures(answer: AnalyzeAnswer) -> Figures:
     """Return the energy tree and the roofline of the run's subgraphs."""
     subject = bind(title_run(answer.total, answer.scope), find_conditions(answer.scope))
     return draw_tree(answer.tree, subject), draw_roof(answer.roofline, subject)
 
 
-def sketch_division(answer: AnalyzeAnswer, by: RunDivision) -> Drawings:
+def find_division(asked: Division | None) -> RunDivision:
+    """Return the division of a run that was asked for; the others are of other answers."""
+    return next((one for one in PLURALS if one == asked), "action")
+
+
+def sketch_division(answer: AnalyzeAnswer, asked: Division) -> Drawings:
     """Return text drawings: the selected division and, except for events, the roofline."""
+    by = find_division(asked)
     named: dict[RunDivision, tuple[DrawingName, dict[str, str]]] = {
         "category": ("division", {"nouns": "categories", "label": "{category}"}),
         "action": ("division", {"nouns": "actions", "label": "{component}.{action}"}),
@@ -171,32 +173,35 @@ def sketch_division(answer: AnalyzeAnswer, by: RunDivision) -> Drawings:
     return (drawn,) if by == "event" else (drawn, sketch("roofline", answer.roofline))
 
 
-def lay_division(answer: AnalyzeAnswer, rows: Table[Any], limit: int, *, by: RunDivision, **_: Any) -> Grid:
-    """Return a grid with the `limit` largest parts of a division, below the whole run."""
+def lay_division(answer: AnalyzeAnswer, by: RunDivision, most: int) -> Grid:
+    """Return a grid with the `most` largest parts of a division, below the whole run."""
     if by == "event":
         whole = lay_events(answer, EVENT_TREE, EVENT)
-        shown = attrs.evolve(whole, rows=whole.rows[: 2 * limit])
-        return shown.out_of(len(whole.rows), 2 * limit, "rows")
+        shown = attrs.evolve(whole, rows=whole.rows[: 2 * most])
+        return shown.out_of(len(whole.rows), 2 * most, "rows")
     if by == "action":
-        drawn = lay_tree(answer, limit)
-    else:
-        drawn = _lay_largest(
-            rows,
-            COLUMNS[by],
-            answer,
-            limit,
-            kind_count=lambda row: str(row.kind_count if row.kind_count is not None else len(answer.actions)),
-            units=lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name),
+        return lay_tree(answer, most).out_of(len(answer.actions), most, PLURALS[by])
+    if by == "category":
+        count = CategoryShare.kind_count.headed("actions").by(
+            lambda row: str(row.kind_count if row.kind_count is not None else len(answer.actions))
         )
-    return drawn.out_of(len(rows), limit, PLURALS[by])
+        return _lay_largest(answer, by, answer.categories, alter(CategoryShare.table, count), most)
+    if by == "subgraph":
+        units = SubgraphShare.units_used_count.headed("units").by(
+            lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name)
+        )
+        return _lay_largest(answer, by, answer.subgraphs, alter(SubgraphShare.table, units), most)
+    return _lay_largest(answer, by, answer.operators, OperatorShare.table, most)
 
 
-def _lay_largest(rows: Table[Division], columns: str, answer: AnalyzeAnswer, limit: int, **cells: Any) -> Grid:
+def _lay_largest(
+    answer: AnalyzeAnswer, by: RunDivision, rows: Table[Part], columns: Iterable[Col[Part]], most: int
+) -> Grid:
     """Return a grid of the run and of the parts with the most energy, in the order of the table."""
-    largest = sorted(range(len(rows)), key=lambda index: -rows[index].energy_fj)[:limit]
+    largest = sorted(range(len(rows)), key=lambda index: -rows[index].energy_fj)[:most]
     own = {name: RUN_ROW.get(name, getattr(answer.total, name, None)) for name in rows.names}
-    shown = (rows[0].replace(**own), *(rows[index] for index in sorted(largest)))
-    return lay_rows(answer, rows.with_rows(shown), columns, **cells)
+    shown = [rows[0].replace(**own)] + [rows[index] for index in sorted(largest)]
+    return lay_columns(answer, rows.with_rows(shown), columns).out_of(len(rows), most, PLURALS[by])
 
 
 def lay_tree(answer: AnalyzeAnswer, limit: int) -> Grid:
@@ -273,32 +278,6 @@ def list_reasons(facts: Facts) -> list[str]:
     ]
 
 
-def choose(answer: AnalyzeAnswer, *, by: RunDivision = "action", **_: Any) -> Mapping[str, Any]:
-    """Return the values of slots in the texts of parts and steps."""
-    total, divisions = answer.total, tuple(PLURALS)
-    return {
-        "by": by,
-        "division": PLURALS[by],
-        "formulas": answer.events if by == "event" else None,
-        "deeper": dict(itertools.pairwise(divisions + divisions[:1]))[by],
-        "hardware": answer.scope.spell(total.hardware),
-        "row": total,
-        "title": title_run(total, answer.scope),
-    }
-
-
-def describe_run(answer: AnalyzeAnswer) -> Mapping[str, Any]:
-    """Return the values of the facts of a run that its row does not have in this form."""
-    total = answer.total
-    return {
-        "each": total.energy_per_inference_j if total.batch > 1 else None,
-        "overhead": OVERHEAD,
-        "pace": OVERLAPPING(total) if overlaps(total.interval_s, total.latency_s) else "one batch after the other",
-        "tiles": show(total.tile_count, "tile_count"),
-        "waves": show(total.wave_count, "wave_count"),
-    }
-
-
 RUN: Final = Template(
     "[{advice}{top_name:category}, {top_share:%} of the energy: ]{run} uses {energy} and takes {latency}[ per {per}]"
     "[, {time_share:%} limited by {time_name:bound}]"
@@ -310,60 +289,70 @@ BUSY: Final = Template(
 LARGEST: Final = Template("{name}, largest of {total:n subgraph}: {share:%} of the energy, {time_share:%} of the time")
 OVER: Final = Template(f"{OVERHEAD}: {{share:%}} of the energy")
 
-ANALYZE: Final = Shape(
-    opening=describe_analysis,
-    why=list_reasons,
-    trust=describe_ranges,
-    csv="{division}",
-    choices=choose,
-    draw=draw,
-    sketch=sketch_division,
-    limit=5,
-    steps=(
-        "analyze {model} {hardware} --level {deeper}",
-        "compare {model}",
-        "query run edp.distribution -p run_id={run_id}",
-    ),
-    parts=(
-        Part(table="{division}", draw=lay_division, is_tight=True),
-        Part(
-            title="Performance",
-            table="totals",
-            cells=describe_run,
-            make=lambda answer, grid: (grid, prove_parts("actions", answer.actions, answer.total)),
-            columns=(
-                "energy | {energy_j:J} | [{each:J} per inference; ]compute {compute_energy_j:J}, "
-                "memory {memory_energy_j:J}, control and losses {control_energy_j:J}, static {static_energy_j:J}",
-                "overhead | {overhead_energy_j:J} | {overhead_fraction:%} of the energy: {overhead}",
-                "latency | {latency_s:s} | {subgraph_count} subgraphs, {operator_count} operators, "
-                "{kernel_count} kernels",
-                "throughput | {throughput_per_s:1/s} | {pace}",
-                "energy x delay | {edp_js:Js}",
-                "average power | {average_power_w:W} | static {static_power_w:W}, power cap {tdp_w:W}",
-                "clock | {clock_hz:Hz} | {clock_fraction:%} of the full clock; energy per action {voltage_factor:%} of "
-                "that at the highest voltage",
-                "compute utilization | {compute_utilization_fraction:%} | {attained_ops_per_s:ops/s} of "
-                "{peak_ops_per_s:ops/s}",
-                "bandwidth utilization | {bandwidth_utilization_fraction:%} | {dram_bytes:B} moved; the memory has "
-                "{memory_bandwidth_bytes_per_s:B/s}",
-                "units | {units_used_count}/{units_total_count} {unit_name}s | {tiles} tiles in {waves} waves"
-                "[, {wave_fill_fraction:%} filled][; padding {padding_fraction:%} of the MAC slots]",
-                "memory | {peak_memory_bytes:B} | weights {weight_bytes:B}, activations {activation_bytes:B}; "
-                "{memory_fraction:%} of {memory_capacity_bytes:B}",
-            ),
-        ),
-        Part(
-            title="Bottlenecks",
-            table="bottlenecks",
-            columns="bottleneck | subgraph_count | latency_s | latency_fraction | energy_j | energy_fraction | busy_s",
-        ),
-        Part(
-            title="Formulas of the events",
-            table="formulas",
-            make=lambda answer, _: lay_events(answer, "event | formula | meaning", FORMULA),
-        ),
-    ),
+STEPS: Final = (
+    Template("analyze {model} {hardware} --level {deeper}"),
+    Template("compare {model}"),
+    Template("query run edp.distribution -p run_id={run_id}"),
 )
+FIGURES: Final = (
+    "energy | {energy_j:J} | [{each:J} per inference; ]compute {compute_energy_j:J}, "
+    "memory {memory_energy_j:J}, control and losses {control_energy_j:J}, static {static_energy_j:J}",
+    "overhead | {overhead_energy_j:J} | {overhead_fraction:%} of the energy: {overhead}",
+    "latency | {latency_s:s} | {subgraph_count} subgraphs, {operator_count} operators, {kernel_count} kernels",
+    "throughput | {throughput_per_s:1/s} | {pace}",
+    "energy x delay | {edp_js:Js}",
+    "average power | {average_power_w:W} | static {static_power_w:W}, power cap {tdp_w:W}",
+    "clock | {clock_hz:Hz} | {clock_fraction:%} of the full clock; energy per action {voltage_factor:%} of that at the "
+    "highest voltage",
+    "compute utilization | {compute_utilization_fraction:%} | {attained_ops_per_s:ops/s} of {peak_ops_per_s:ops/s}",
+    "bandwidth utilization | {bandwidth_utilization_fraction:%} | {dram_bytes:B} moved; the memory has "
+    "{memory_bandwidth_bytes_per_s:B/s}",
+    "units | {units_used_count}/{units_total_count} {unit_name}s | {tiles} tiles in {waves} waves"
+    "[, {wave_fill_fraction:%} filled][; padding {padding_fraction:%} of the MAC slots]",
+    "memory | {peak_memory_bytes:B} | weights {weight_bytes:B}, activations {activation_bytes:B}; "
+    "{memory_fraction:%} of {memory_capacity_bytes:B}",
+)
+
+
+def list_details(answer: AnalyzeAnswer, by: RunDivision) -> Iterator[list[Section]]:
+    """Yield the tables behind that of the division: figures of the run, bottlenecks, and formulas of the events."""
+    total = answer.total
+    figures = lay_facts(
+        "quantity | value | detail",
+        FIGURES,
+        total,
+        each=total.energy_per_inference_j if total.batch > 1 else None,
+        overhead=OVERHEAD,
+        pace=OVERLAPPING(total) if overlaps(total.interval_s, total.latency_s) else "one batch after the other",
+        tiles=show(total.tile_count, "tile_count"),
+        waves=show(total.wave_count, "wave_count"),
+    )
+    yield [Section("Performance", (figures, prove_parts("actions", answer.actions, total)))]
+    yield show_table(answer, "Bottlenecks", answer.bottlenecks, BottleneckShare.table)
+    if by == "event" and answer.events:
+        yield [Section("Formulas of the events", lay_events(answer, "event | formula | meaning", FORMULA))]
+
+
+def draw_run(answer: AnalyzeAnswer, asked: Asked) -> Document:
+    """Return the document of a run by one division."""
+    total, divisions = answer.total, tuple(PLURALS)
+    by = find_division(asked.by)
+    table = answer.own_tables[PLURALS[by]]
+    division = [Section("", lay_division(answer, by, asked.most(5)), is_tight=True)] if table else []
+    first, rest = first_and_rest([division, *list_details(answer, by)])
+    deeper = dict(itertools.pairwise(divisions + divisions[:1]))[by]
+    return compose_runs(
+        answer,
+        answer.facts,
+        first,
+        table,
+        title=title_run(total, answer.scope),
+        headline=describe_analysis(answer),
+        reasons=list_reasons(answer.facts)[:MOST_WHY],
+        trust=describe_ranges(answer.facts),
+        details=rest,
+        steps=fill_steps(STEPS, total, asked.repeated, hardware=answer.scope.spell(total.hardware), deeper=deeper),
+    )
 
 
 def list_runs(answer: PartAnswer) -> list[Rows]:
@@ -376,21 +365,16 @@ def _name(answer: PartAnswer, rows: Rows) -> str:
     return mark_projected(rows[0].hardware, answer.projected)
 
 
-def list_models(answer: PartAnswer) -> Iterator[tuple[Mapping[str, Any], list[Rows]]]:
-    """Yield the title of the section of each model, and the rows of each of its runs."""
-    for model in dict.fromkeys(row.model for row in answer.rows):
-        named = model if len(answer.scope.models) > 1 else ""
-        given = {"by": answer.by, "level": answer.level, "subgraph": answer.subgraph or OF_RUNS}
-        is_inside = answer.subgraph or answer.level == "run"
-        head = (INSIDE_TABLE if is_inside else PARTS_TABLE)(None, **given, model=named)
-        yield {"head": head}, [rows for rows in list_runs(answer) if rows[0].model == model]
-
-
-def lay_model(answer: PartAnswer, runs: Sequence[Rows], limit: int, **_: Any) -> Sequence[Block]:
-    """Return the parts of the runs of one model, or what is inside of the requested part."""
+def show_models(answer: PartAnswer, most: int) -> Iterator[Section]:
+    """Yield the parts of the runs of each model, or what is inside of the requested part."""
     is_inside = answer.subgraph or answer.level == "run"
-    drawn = (lay_inside if is_inside else lay_parts)(answer, runs, limit)
-    return (drawn, *tell_left_out(answer.scope))
+    lay, head = (lay_inside, INSIDE_TABLE) if is_inside else (lay_parts, PARTS_TABLE)
+    below = tell_left_out(answer.scope)
+    for model in list(dict.fromkeys(row.model for row in answer.rows))[: most or None]:
+        named = model if len(answer.scope.models) > 1 else ""
+        title = head(by=answer.by, level=answer.level, subgraph=answer.subgraph or OF_RUNS, model=named)
+        runs = [rows for rows in list_runs(answer) if rows[0].model == model]
+        yield Section(title, (lay(answer, runs, most), *below), is_tight=True)
 
 
 def lay_inside(answer: PartAnswer, runs: Sequence[Rows], limit: int) -> Grid:
@@ -432,7 +416,7 @@ def lay_parts(answer: PartAnswer, runs: Sequence[Rows], limit: int) -> Grid:
         cells = [_show(sum(row.energy_fj for row in rows)) for rows in mine]
         if is_single:
             largest = max(mine[0], key=lambda row: row.energy_fj)
-            share = LARGEST_PART(largest=name_category(name_part(largest)), share=largest.share_fraction)
+            share = LARGEST_PART(largest=name_category(name_part(largest)), share=largest.energy_fraction)
             cells += [show_share(weights[part]), share]
         lines.append((first.name, *cells, first.fusion_pattern if answer.level == "subgraph" else first.kind))
     names = ["energy", "run share", "largest share"] if is_single else [_name(answer, rows) for rows in runs]
@@ -445,32 +429,56 @@ def _show(energy_fj: int) -> str:
     return show_quantity(energy_fj / FJ_PER_J, "J")
 
 
-def choose_parts(answer: PartAnswer, **_: Any) -> Mapping[str, Any]:
-    """Return the values of slots in the texts of lines, parts and steps."""
+def list_steps(answer: PartAnswer, repeated: Sequence[str]) -> list[list[str]]:
+    """Return commands on what is inside of a part, and on the difference of two chips."""
     rows: Rows = answer.rows.rows
-    scope, subgraph = answer.scope, answer.subgraph
-    named = list(dict.fromkeys(_name(answer, one) for one in list_runs(answer)))
+    scope, subgraph, is_whole = answer.scope, answer.subgraph, answer.level == "subgraph"
     hardware, *others = dict.fromkeys(scope.spell(row.hardware) for row in rows)
     largest = max(rows, key=lambda row: row.energy_fj)
-    is_whole = answer.level == "subgraph"
-    return {
-        "by": answer.by,
-        "level": answer.level,
-        "model": scope.model,
-        "largest": scope.spell(largest.hardware),
-        "largest_part": largest.name if is_whole and not subgraph else "",
-        "hardware": hardware,
-        "part": subgraph if is_whole else "",
-        "other": "".join(others[:1]),
-        "pair_part": subgraph if others else "",
-        "title": attrs.evolve(
-            title_runs(scope),
-            beside=(ON_HARDWARE(hardware=named), *([OF_SUBGRAPH(subgraph=subgraph)] if subgraph else [])),
-        ),
-    }
+    return fill_steps(
+        PART_STEPS,
+        None,
+        repeated,
+        model=scope.model,
+        largest=scope.spell(largest.hardware),
+        largest_part=largest.name if is_whole and not subgraph else "",
+        hardware=hardware,
+        part=subgraph if is_whole else "",
+        other="".join(others[:1]),
+        pair_part=subgraph if others else "",
+    )
 
 
-def sketch_parts(answer: PartAnswer, _by: str) -> Drawings:
+def show_all(answer: PartAnswer, table: Table[Cause] | None, columns: Iterable[Col[Cause]]) -> list[Section]:
+    """Return the section of all parts by category or action."""
+    title = f"Energy of each {answer.level} by {answer.by}"
+    return show_table(
+        answer, title, table, columns, limit=SHOWN_ROWS, change=partial(attrs.evolve, way="--format json")
+    )
+
+
+def draw_parts(answer: PartAnswer, asked: Asked) -> Document:
+    """Return the document of the parts of one or several runs."""
+    named = list(dict.fromkeys(_name(answer, one) for one in list_runs(answer)))
+    inside = [OF_SUBGRAPH(subgraph=answer.subgraph)] if answer.subgraph else []
+    return compose_runs(
+        answer,
+        answer.facts,
+        show_models(answer, asked.most(10)),
+        answer.rows,
+        title=attrs.evolve(title_runs(answer.scope), beside=(ON_HARDWARE(hardware=named), *inside)),
+        headline=describe_parts(answer.facts, answer.by, answer.subgraph or f"the {answer.level}s"),
+        reasons=describe_beyond(answer.facts)[:MOST_WHY],
+        trust=describe_ranges(answer.facts),
+        details=[
+            *show_all(answer, answer.categories, PartCategory.table),
+            *show_all(answer, answer.actions, PartAction.table),
+        ],
+        steps=list_steps(answer, asked.repeated),
+    )
+
+
+def sketch_parts(answer: PartAnswer, _by: Division) -> Drawings:
     """Return a stacked bar for each run, or for each part of a single run, largest energy first."""
     is_single = len({row.run_id for row in answer.rows}) == 1
     label = "{model} on {hardware}" if len(answer.scope.models) > 1 else "{hardware}"
@@ -495,32 +503,7 @@ def draw_runs(answer: PartAnswer) -> Figures:
     return (draw_figure(answer.scope, "breakdown", answer.actions, None, told, texts),)
 
 
-PARTS: Final = Shape(
-    opening=lambda answer: describe_parts(answer.facts, answer.by, answer.subgraph or f"the {answer.level}s"),
-    draw=draw_runs,
-    trust=describe_ranges,
-    csv="rows",
-    choices=choose_parts,
-    sketch=sketch_parts,
-    limit=10,
-    steps=(
-        "[analyze {model} {largest} --subgraph {largest_part} --by action]",
-        "[analyze {model} {hardware} --level operator --subgraph {part} --by category]",
-        "[explain {model} {hardware} {other} --level subgraph][ --subgraph {pair_part}]",
-    ),
-    parts=(
-        Part(title="{head}", table="rows", divide=list_models, draw=lay_model, is_tight=True),
-        *(
-            Part(
-                title="Energy of each {level} by {by}",
-                table=table,
-                columns=f"*name? | {columns}",
-                lay={"limit": SHOWN_ROWS},
-                make=lambda _, grid: attrs.evolve(grid, way="--format json"),
-            )
-            for table, columns in INSIDE.items()
-        ),
-    ),
-)
-
-PAGES: Final = {AnalyzeAnswer: ANALYZE, PartAnswer: PARTS}
+PAGES: Final = {
+    AnalyzeAnswer: Page[AnalyzeAnswer](draw=draw_run, draw_figures=draw_figures, sketch=sketch_division),
+    PartAnswer: Page[PartAnswer](draw=draw_parts, draw_figures=draw_runs, sketch=sketch_parts),
+}

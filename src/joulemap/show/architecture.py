@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 import attrs
@@ -12,12 +13,14 @@ import attrs
 from joulemap.ask.architecture import ENERGY, PARTS, ArchitecturesAnswer, find_largest, find_share
 from joulemap.ask.fact import Choice, Entry, Facts, Share
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
-from joulemap.domain.settings import ClassDivision
-from joulemap.domain.table import group
+from joulemap.domain.column import Col
+from joulemap.domain.table import Table, group
 from joulemap.generated.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 from joulemap.physics.record.weight import spell_precision, split_precision
-from joulemap.show.choice import describe_best, describe_beyond
+from joulemap.show.choice import MOST_WHY, describe_best, describe_beyond
+from joulemap.show.column import derived, lay_columns, show_table
 from joulemap.show.layout import draw_ranges
+from joulemap.show.page import Asked, Page, compose_runs, count_left_out_below, fill_steps
 from joulemap.show.present.category import CATEGORY, name_category
 from joulemap.show.present.cell import (
     Number,
@@ -29,11 +32,10 @@ from joulemap.show.present.cell import (
     show_share,
     split_assumption,
 )
-from joulemap.show.present.document import Block, Grid, Lines
+from joulemap.show.present.document import Document, Grid, Lines, Section
 from joulemap.show.present.template import Template
 from joulemap.show.run import prove_parts
 from joulemap.show.run_name import name_run
-from joulemap.show.shape import Part, Shape
 
 CLASS: Final = Template("{architecture} ({hardware})")
 MOSTLY: Final = Template("{head}; {share:%} is {part}")
@@ -49,7 +51,28 @@ ACTION: Final = Template("{component}.{action}")
 TWICE: Final = 2
 """Limits up to which actions are listed."""
 
-LEVELS: Final = ("unit_memory", "chip_memory", "off_chip")
+NODE: Final = Template("[{process_node_nm:plain} nm]", is_number=True)
+PRICES: Final = (
+    ArchitectureSummary.compute_per_mac_j,
+    ArchitectureSummary.register_per_mac_j,
+    ArchitectureSummary.on_chip_memory_per_mac_j,
+    ArchitectureSummary.interconnect_per_mac_j,
+    ArchitectureSummary.off_chip_memory_per_mac_j,
+    ArchitectureSummary.control_per_mac_j,
+    ArchitectureSummary.board_per_mac_j,
+    ArchitectureSummary.unattributed_per_mac_j,
+    ArchitectureSummary.static_per_mac_j,
+)
+"""Energy per MAC of each part."""
+ORDERS: Final = "Instructions, and bytes moved per million MACs"
+MOVED: Final = (
+    ArchitectureSummary.order_name.kept,
+    ArchitectureSummary.macs_per_order.kept,
+    ArchitectureSummary.unit_memory_bytes_per_mac.by(lambda row: _show_million(row.unit_memory_bytes_per_mac)).kept,
+    ArchitectureSummary.chip_memory_bytes_per_mac.by(lambda row: _show_million(row.chip_memory_bytes_per_mac)).kept,
+    ArchitectureSummary.off_chip_bytes_per_mac.by(lambda row: _show_million(row.off_chip_bytes_per_mac)).kept,
+)
+"""Columns of the orders of a class, and of the bytes of each memory."""
 RARE: Final = Template("1[ {unit}] / {every:~}")
 SOURCES: Final = Template("{names:list}[ ({basis})]: {source}")
 ASSUMED: Final = "assumed"
@@ -57,8 +80,9 @@ ASSUMED: Final = "assumed"
 COMMON: Final = Template("only {asked} is supported by chips of every class; --precision selects another")
 REPLACED: Final = Template("{name} has no {asked}, so it is shown in {precision}")
 
-INTO_PAIR: Final = "explain {model} {most} {least} {precision}"
-AT_BATCH: Final = (
+ANALYZE: Final = Template("analyze {model} {least} {precision}")
+INTO_PAIR: Final = Template("explain {model} {most} {least} {precision}")
+AT_BATCH: Final = Template(
     "architectures {model}[ --hardware {hardware}][ --precision {at_precision}][ --weight-precision {weights}] "
     "--batch 64"
 )
@@ -144,74 +168,134 @@ def list_notes(answer: ArchitecturesAnswer) -> list[str]:
     ]
 
 
-def choose(
-    answer: ArchitecturesAnswer, *, by: ClassDivision = "class", repeated: Sequence[str] = (), **_: Any
-) -> Mapping[str, Any]:
-    """Return the shown parts, the columns and the values of slots in the steps."""
+def list_steps(answer: ArchitecturesAnswer, repeated: Sequence[str]) -> list[list[str]]:
+    """Return commands on the class with the least energy: its parts, why it needs less, and a larger batch."""
     least, most = answer.ordered[0], answer.ordered[-1]
     is_pair = least.precision == most.precision and least is not most
     weights = (split_precision(row.precision)[1] for row in answer.answered)
     hardware = [answer.scope.spell(row.hardware) for row in answer.rows]
-    has_macs = any(row.mac_count for row in answer.rows)
-    csv, shown = {
-        "class": ("rows", "answered"),
-        "category": ("categories", "categories"),
-        "action": ("actions", "actions"),
-    }[by]
-    every = ("answered", "shares", "prices", "orders", "actions", "categories")
-    without_macs = () if has_macs else ("prices", "orders")
-    return {
-        "csv": csv,
-        "shown": [shown],
-        "omitted": without_macs if by == "class" else [one for one in every if one != shown],
-        "count": "count per MAC count" if has_macs else "count",
-        "spent": "energy_per_mac_j" if has_macs else "energy_j",
-        "dropped": [INTO_PAIR] * (not is_pair) + [AT_BATCH] * bool({"--batch", "--input"} & {*repeated}),
-        "model": answer.scope.model,
-        "most": answer.scope.spell(most.hardware),
-        "least": answer.scope.spell(least.hardware),
-        "precision": spell_precision(least.precision),
-        "hardware": "" if hardware == list(CLASS_HARDWARE.values()) else ",".join(hardware),
-        "at_precision": "" if answer.asked == COMMON_PRECISION else answer.asked,
-        "weights": ",".join(dict.fromkeys(filter(None, weights))),
-    }
+    is_batched = bool({"--batch", "--input"} & {*repeated})
+    return fill_steps(
+        [ANALYZE, *([INTO_PAIR] if is_pair else []), *([] if is_batched else [AT_BATCH])],
+        None,
+        repeated,
+        model=answer.scope.model,
+        most=answer.scope.spell(most.hardware),
+        least=answer.scope.spell(least.hardware),
+        precision=spell_precision(least.precision),
+        hardware="" if hardware == list(CLASS_HARDWARE.values()) else ",".join(hardware),
+        at_precision="" if answer.asked == COMMON_PRECISION else answer.asked,
+        weights=",".join(dict.fromkeys(filter(None, weights))),
+    )
 
 
-def lay_summary(answer: ArchitecturesAnswer, drawn: Grid) -> Grid:
-    """Return the grid of the classes with the intervals of their energies and the one with the least marked."""
+def show_summary(answer: ArchitecturesAnswer) -> list[Section]:
+    """Return the section of the classes with the intervals of their energies and the one with the least marked."""
     ids = [row.run_id for row in answer.answered]
     picture = draw_ranges(answer.facts, ENERGY, ids, ENERGY, unit="J", yields=True)
     choice = answer.facts.of(Choice)[0]
     best = choice.runs[:1] if len(choice.runs) > 1 else ()
-    return attrs.evolve(drawn, pictures=(picture,)).mark_best(ENERGY, ids, best, choice.tied)
+    mostly = derived("largest part", _describe_most)
+    columns = (
+        ArchitectureSummary.architecture.headed("class"),
+        ArchitectureSummary.hardware,
+        ArchitectureSummary.precision.if_varied,
+        ArchitectureSummary.latency_s,
+        ArchitectureSummary.energy_j,
+        ArchitectureSummary.energy_per_mac_j.if_any,
+        mostly,
+        ArchitectureSummary.compute_utilization_fraction.headed("utilization"),
+        ArchitectureSummary.static_power_w,
+        derived("node", NODE),
+    )
+    kept = (ArchitectureSummary.hardware, ArchitectureSummary.energy_j, mostly)
+
+    def mark(drawn: Grid) -> Grid:
+        return attrs.evolve(drawn, pictures=(picture,)).mark_best(ENERGY, ids, best, choice.tied)
+
+    return count_left_out_below(answer.scope, show_table(answer, "", answer.answered, columns, keep=kept, change=mark))
 
 
-def label(answer: ArchitecturesAnswer) -> Mapping[str, Any]:
-    """Return the cell with the name of a class."""
-    return {"label": lambda row: name_class(answer.facts, row.run_id)}
+def list_contrasts(answer: ArchitecturesAnswer) -> Iterator[list[Section]]:
+    """Yield the tables that compare the parts of the energy, its prices and the orders of the classes."""
+    rows = answer.answered
+    label: Col[ArchitectureSummary] = derived("class", lambda row: name_class(answer.facts, row.run_id))
+    yield show_table(answer, "Energy shares", rows, (label, *ArchitectureSummary.table))
+    if any(row.mac_count for row in answer.rows):
+        prices = (one.headed(CATEGORY[part]).kept for part, one in zip(PARTS, PRICES, strict=True))
+        total = ArchitectureSummary.energy_per_mac_j.headed("total").kept
+        yield show_table(answer, "Energy per MAC", rows, (label, *prices, total))
+        yield show_table(answer, ORDERS, rows, (label, *MOVED))
 
 
-def divide(answer: ArchitecturesAnswer, table: str) -> Iterator[tuple[Mapping[str, Any], Any]]:
-    """Yield each class with the rows of a table."""
-    rows = getattr(answer, table)
+def show_actions(answer: ArchitecturesAnswer, most: int) -> Iterator[Section]:
+    """Yield the actions of each class, and the sources of their energies per action."""
+    has_macs = any(row.mac_count for row in answer.rows)
+    spent = ArchitectureAction.energy_per_mac_j if has_macs else ArchitectureAction.energy_j
+    action = ArchitectureAction.action.by(ACTION)
+    count = derived("count per MAC" if has_macs else "count", _show_count)
+    price, share = derived("energy each", _show_price), ArchitectureAction.energy_fraction
+    columns = (action, count, price, ArchitectureAction.per, spent, share.headed("share"), ArchitectureAction.basis)
+    for row in islice(answer.answered, TWICE * most or None):
+        own = answer.actions.with_rows(one for one in answer.actions if one.run_id == row.run_id)
+        kept = (spent, count, price, share, ArchitectureAction.basis)
+        sources = group(own.rows[: TWICE * most or None], lambda one: one.source)
+        drawn = lay_columns(answer, own, columns, keep=kept, limit=TWICE * most)
+        cited = Lines(_cite([*map(ACTION, those)], source) for source, those in sources.items())
+        yield Section(title_class(answer, row), (drawn, cited))
+
+
+def show_categories(answer: ArchitecturesAnswer) -> Iterator[Section]:
+    """Yield the categories of each class with their sum and the known notes."""
     for row in answer.answered:
-        names = {"label": name_class(answer.facts, row.run_id), "name": mark_projected(row.hardware, answer.projected)}
-        own = rows.with_rows(one for one in rows if one.run_id == row.run_id)
-        yield {"row_of": row, "rows": own, **names, "precision": row.precision}, own
+        own = answer.categories.with_rows(one for one in answer.categories if one.run_id == row.run_id)
+        notes = [one for one in answer.notes if one.architecture == row.architecture]
+        drawn = lay_columns(
+            answer,
+            own,
+            (
+                ArchitectureCategory.common_category,
+                ArchitectureCategory.energy_j.kept,
+                ArchitectureCategory.energy_fraction.kept,
+                ArchitectureCategory.energy_per_mac_j.kept,
+                derived("largest action", partial(_name_first, answer)).kept,
+                ArchitectureCategory.is_overhead.kept,
+                ArchitectureCategory.kind_count.kept,
+                ArchitectureCategory.categories,
+            ),
+        )
+        yield Section(title_class(answer, row), (drawn, prove_parts("categories", own, row), Lines(map(NOTE, notes))))
 
 
-def draw_actions(_answer: ArchitecturesAnswer, grid: Grid, limit: int, *, rows: Any, **_: Any) -> tuple[Block, ...]:
-    """Return the actions of a class, and the sources of their energies per action."""
-    sources = group(rows.rows[: TWICE * limit or None], lambda one: one.source)
-    return grid, Lines(_cite([*map(ACTION, own)], source) for source, own in sources.items())
+def title_class(answer: ArchitecturesAnswer, row: ArchitectureSummary) -> str:
+    """Return the title of the tables of a class."""
+    name = mark_projected(row.hardware, answer.projected)
+    return TITLE.format(label=name_class(answer.facts, row.run_id), name=name, precision=row.precision)
 
 
-def draw_categories(
-    answer: ArchitecturesAnswer, grid: Grid, _limit: int, *, row_of: ArchitectureSummary, rows: Any, **_: Any
-) -> tuple[Block, ...]:
-    """Return the categories of a class with their sum and the known notes."""
-    notes = [one for one in answer.notes if one.architecture == row_of.architecture]
-    return grid, prove_parts("categories", rows, row_of), Lines(map(NOTE, notes))
+def draw_classes(answer: ArchitecturesAnswer, asked: Asked) -> Document:
+    """Return the document of the classes, or of the actions or categories of each."""
+    most, rest = asked.most(4), list[Section]()
+    if asked.by == "category":
+        table: Table[Any] = answer.categories
+        first = [*show_categories(answer)]
+    elif asked.by == "action":
+        table, first = answer.actions, [*show_actions(answer, most)]
+    else:
+        table, first = answer.rows, show_summary(answer)
+        rest = [one for some in list_contrasts(answer) for one in some]
+        rest += [*show_actions(answer, most), *show_categories(answer)]
+    return compose_runs(
+        answer,
+        answer.facts,
+        first,
+        table,
+        headline=describe_answer(answer.facts),
+        reasons=list_reasons(answer.facts)[:MOST_WHY],
+        details=rest,
+        notes=list_notes(answer),
+        steps=list_steps(answer, asked.repeated),
+    )
 
 
 def _cite(names: Sequence[str], source: str) -> str:
@@ -220,10 +304,13 @@ def _cite(names: Sequence[str], source: str) -> str:
     return SOURCES(names=names, source=text, basis=ASSUMED if is_assumed else "")
 
 
-def _show_million(row: ArchitectureSummary, level: str) -> str:
-    """Return the bytes per million MACs of one memory."""
-    count = getattr(row, f"{level}_bytes_per_mac")
+def _show_million(count: float | None) -> str:
+    """Return bytes per MAC as bytes per million MACs."""
     return "" if count is None else show_quantity(count * 1e6, "B")
+
+
+def _show_price(row: ArchitectureAction) -> str:
+    return show_price(row.energy_per_action_j, row.per)
 
 
 def _show_count(row: ArchitectureAction) -> str:
@@ -253,79 +340,4 @@ def _name_first(answer: ArchitecturesAnswer, row: ArchitectureCategory) -> str:
     return next((ACTION(one) for one in own if one.category_rank == 1 and row.kind_count), "")
 
 
-def join_parts(suffix: str, last: str) -> str:
-    """Return the columns of a field of each part of the energy, after the class and before a `last` column."""
-    return " | ".join(("class label", *(f"*{CATEGORY[part]} {part}{suffix}" for part in PARTS), last))
-
-
-ARCHITECTURES: Final = Shape(
-    first=describe_answer,
-    why=list_reasons,
-    choices=choose,
-    notes=list_notes,
-    csv="{csv}",
-    limit=4,
-    steps=("analyze {model} {least} {precision}", INTO_PAIR, AT_BATCH),
-    parts=(
-        Part(
-            table="answered",
-            columns="class architecture | hardware | precision! | latency_s | energy_j | energy_per_mac_j? | "
-            "largest part mostly | utilization compute_utilization_fraction | static_power_w | node",
-            lay={
-                "keep": "hardware energy_j mostly",
-                "mostly": _describe_most,
-                "node": Template("[{process_node_nm:plain} nm]", is_number=True),
-            },
-            make=lay_summary,
-            counts_left_out=True,
-        ),
-        Part(
-            title="Energy shares",
-            table="shares",
-            rows="answered",
-            columns=join_parts("_fraction", "*overhead_fraction"),
-            cells=label,
-        ),
-        Part(
-            title="Energy per MAC",
-            table="prices",
-            rows="answered",
-            columns=join_parts("_per_mac_j", "*total energy_per_mac_j"),
-            cells=label,
-        ),
-        Part(
-            title="Instructions, and bytes moved per million MACs",
-            table="orders",
-            rows="answered",
-            columns="class label | *order_name | *macs_per_order | *unit_memory_bytes_per_mac | "
-            "*chip_memory_bytes_per_mac | *off_chip_bytes_per_mac",
-            lay={f"{level}_bytes_per_mac": partial(_show_million, level=level) for level in LEVELS},
-            cells=label,
-        ),
-        Part(
-            title=TITLE,
-            table="actions",
-            divide=partial(divide, table="actions"),
-            columns="action | {count} | energy each price | per | {spent} | share share_fraction | basis",
-            lay={
-                "keep": "energy_j energy_per_mac_j count price share_fraction basis",
-                "action": ACTION,
-                "count": _show_count,
-                "price": lambda row: show_price(row.energy_per_action_j, row.per),
-            },
-            draw=draw_actions,
-            is_long=TWICE,
-        ),
-        Part(
-            title=TITLE,
-            table="categories",
-            divide=partial(divide, table="categories"),
-            columns="common_category | *energy_j | *share_fraction | *energy_per_mac_j | *largest action action | "
-            "*is_overhead | *kind_count | categories",
-            cells=lambda answer: {"action": partial(_name_first, answer)},
-            draw=draw_categories,
-        ),
-    ),
-)
-
-PAGES: Final = {ArchitecturesAnswer: ARCHITECTURES}
+PAGES: Final = {ArchitecturesAnswer: Page[ArchitecturesAnswer](draw=draw_classes)}

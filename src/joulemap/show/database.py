@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from joulemap.ask.database import AuditAnswer, DatabaseAnswer
-from joulemap.show.page import lay_rows
-from joulemap.show.present.document import Block, Text
+from joulemap.generated.audit import Finding
+from joulemap.generated.database import StoredTable, StoredView
+from joulemap.show.column import lay_columns, show_table
+from joulemap.show.page import Asked, Page, compose
+from joulemap.show.present.document import Document, Section, Text
 from joulemap.show.present.template import Template
-from joulemap.show.shape import Part
-from joulemap.show.sheet import Sheet
 
 SOUND: Final = "ok: all rows are as they were written, and all parts add up"
 ADVICE: Final = (
@@ -18,32 +19,30 @@ ADVICE: Final = (
 )
 
 
-def lay_findings(answer: AuditAnswer, _: Any) -> tuple[Block, ...]:
-    """Return the broken rules with advice, or a line that there is none."""
-    columns = "rule | run_id run_id | workload workload_id | location | expected | found"
-    return lay_rows(answer, answer.findings, columns), Text(ADVICE if answer.findings else SOUND)
+VIEWS: Final = "Views for `joulemap sql`"
+INTERNAL: Final = "Internal tables, which may change"
+SIZE: Final = Template("{path}: schema {schema_version}, {size_bytes:B}")
+
+
+def draw_database(answer: DatabaseAnswer, _asked: Asked) -> Document:
+    """Return the document of a database: its views and tables."""
+    return compose(
+        answer,
+        show_table(answer, VIEWS, answer.views, StoredView.table),
+        answer.content,
+        title=SIZE(answer),
+        details=show_table(answer, INTERNAL, answer.content, StoredTable.table),
+        steps=[["sql", "DESCRIBE runs"]],
+    )
+
+
+def draw_audit(answer: AuditAnswer, _asked: Asked) -> Document:
+    """Return the document of broken rules with advice, or of a line that there is none."""
+    broken = lay_columns(answer, answer.findings, Finding.table)
+    return compose(answer, [Section("", (broken, Text(ADVICE if answer.findings else SOUND)))], answer.findings)
 
 
 PAGES: Final = {
-    DatabaseAnswer: Sheet(
-        title=Template("{path}: schema {schema_version}, {size_bytes:B}"),
-        parts=(
-            Part(
-                title="Views for `joulemap sql`",
-                table="views",
-                columns="view_name | column_count | *meaning",
-            ),
-            Part(
-                title="Internal tables, which may change",
-                table="content",
-                columns="table_name | *row_count | column_count | *meaning",
-            ),
-        ),
-        steps=("sql 'DESCRIBE runs'",),
-        csv="content",
-    ),
-    AuditAnswer: Sheet(
-        parts=(Part(table="tables", make=lay_findings),),
-        csv="findings",
-    ),
+    DatabaseAnswer: Page[DatabaseAnswer](draw=draw_database),
+    AuditAnswer: Page[AuditAnswer](draw=draw_audit),
 }

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final, TypeVar
 
 import attrs
 
 from joulemap.ask.edp import EdpAnswer
 from joulemap.ask.fact import Change, Entry, Facts
-from joulemap.domain.settings import ModelDivision
-from joulemap.show.choice import finish
-from joulemap.show.page import Figures, draw_figure, sketch
+from joulemap.domain.settings import Division, ModelDivision
+from joulemap.domain.table import Table
+from joulemap.generated.edp import EdpBound, EdpOperatorShare, EdpPattern, EdpShare
+from joulemap.show.choice import MOST_WHY, finish
+from joulemap.show.column import alter, show_table
+from joulemap.show.fact import tell
+from joulemap.show.layout import lay_facts
+from joulemap.show.page import (
+    Asked,
+    Drawings,
+    Figures,
+    Page,
+    compose_runs,
+    draw_figure,
+    fill_steps,
+    first_and_rest,
+    sketch,
+)
 from joulemap.show.part import describe_ranges
-from joulemap.show.present.cell import Number
-from joulemap.show.present.document import Grid
+from joulemap.show.present.document import Document, Section
 from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import prove_parts, title_run
-from joulemap.show.shape import Part, Shape, tell
 
+AFFECTED: Final = Template("{subgraph_count}/{total_count}", is_number=True)
 REST: Final = Template("{share:%} of energy x delay")
 
 REMOVED: Final = {
@@ -51,6 +65,26 @@ SAVES: Final = {
 SAVED: Final = {cause: Template(text) for cause, text in SAVES.items()}
 """Cause of a change -> what it saves."""
 
+STEPS: Final = (
+    Template("edp {model} {hardware} --level {other}"),
+    Template("analyze {model} {hardware} --level {other}"),
+    Template("query run edp.bound -p run_id={run_id}"),
+)
+TOTAL: Final = (
+    "energy x delay | {edp_js:Js} | {energy_j:J} x {latency_s:s}",
+    "by part | | compute {compute_share_fraction:%}, memory {memory_share_fraction:%}, "
+    "control {control_share_fraction:%}, static {static_share_fraction:%}",
+    "own EDP | {own_edp_js:Js} | sum of energy x latency of each subgraph: {own_edp_fraction:%} of the run's",
+    "subgraphs | {subgraph_count} | {operator_count} operators",
+)
+
+SHARES: Final = "By {by}, in order of additive EDP"
+PRODUCTS: Final = "Energy x delay"
+PATTERNS: Final = "By fusion pattern"
+BOUNDS: Final = "Upper bounds on savings"
+
+PartShare = TypeVar("PartShare", EdpShare, EdpOperatorShare)
+
 
 def describe_edp(facts: Facts) -> str:
     """Return the first line: the product and what makes half of it."""
@@ -65,99 +99,74 @@ def list_reasons(facts: Facts) -> list[str]:
     ]
 
 
-def draw_shares(answer: EdpAnswer, grid: Grid, limit: int, *, by: str, **_: Any) -> Grid:
-    """Return the table of shares with a picture of their sum, and the share of the rows that are not shown."""
-    rows = getattr(answer, f"{by}s").rows
-    marks = tuple((row.cumulative_fraction - row.edp_share_fraction, row.cumulative_fraction) for row in rows[:limit])
+def show_shares(
+    answer: EdpAnswer, by: ModelDivision, row: type[PartShare], table: Table[PartShare], most: int
+) -> list[Section]:
+    """Return the section of shares with a picture of their sum, and the share of the rows that are not shown."""
+    shown, rest = table.rows[:most], table.rows[most:]
+    marks = tuple((one.cumulative_fraction - one.edp_share_fraction, one.cumulative_fraction) for one in shown)
     picture = Picture(kind="cumulative", after="cumulative share", rows=marks)
-    rest = sum(row.edp_share_fraction for row in rows[limit:])
-    return attrs.evolve(grid, in_all=REST(share=rest), pictures=(picture,))
+    in_all = REST(share=sum(one.edp_share_fraction for one in rest))
+    return show_table(
+        answer,
+        SHARES.format(by=by),
+        table,
+        alter(row.table, row.name.headed(by)),
+        keep=(
+            row.name, row.edp_share_js, row.edp_share_fraction, row.energy_j, row.latency_s, row.cumulative_fraction,
+            row.bottleneck,
+        ),
+        noun=f"{by}s",
+        limit=most,
+        change=lambda drawn: attrs.evolve(drawn, in_all=in_all, pictures=(picture,)),
+    )  # fmt: skip
 
 
-def choose(answer: EdpAnswer, *, by: ModelDivision = "subgraph", **_: Any) -> Mapping[str, Any]:
-    """Return the values of slots in the texts of parts and steps."""
-    is_whole = by == "subgraph"
-    return {
-        "by": by,
-        "other": "operator" if is_whole else "subgraph",
-        "kind": "" if is_whole else "kind | ",
-        "fused": "" if is_whole else "is_fused | ",
-        "noun": f"{by}s",
-        "hardware": answer.scope.spell(answer.total.hardware),
-        "row": answer.total,
-        "title": title_run(answer.total, answer.scope),
-    }
+def list_details(answer: EdpAnswer, by: ModelDivision) -> Iterator[list[Section]]:
+    """Yield the tables behind that of the shares: the product, fusion patterns, and bounds of savings."""
+    rows = answer.subgraphs if by == "subgraph" else answer.operators
+    product = lay_facts("quantity | value | detail", TOTAL, answer.total)
+    yield [Section(PRODUCTS, (product, prove_parts(f"{by}s", rows, answer.total)))]
+    yield show_table(answer, PATTERNS, answer.patterns, EdpPattern.table)
+    removed = EdpBound.remedy.by(lambda row: REMOVED[row.remedy])
+    columns = alter(EdpBound.table, removed, EdpBound.subgraph_count.by(AFFECTED))
+    yield show_table(answer, BOUNDS, answer.bounds, columns)
 
 
-def draw(answer: EdpAnswer) -> Figures:
+def draw_edp(answer: EdpAnswer, asked: Asked) -> Document:
+    """Return the document of a run."""
+    scope, total, most = answer.scope, answer.total, asked.most(6)
+    by: ModelDivision = "operator" if asked.by == "operator" else "subgraph"
+    if by == "subgraph":
+        shares = show_shares(answer, by, EdpShare, answer.subgraphs, most)
+    else:
+        shares = show_shares(answer, by, EdpOperatorShare, answer.operators, most)
+    first, rest = first_and_rest([shares, *list_details(answer, by)])
+    other = "operator" if by == "subgraph" else "subgraph"
+    return compose_runs(
+        answer,
+        answer.facts,
+        first,
+        answer.subgraphs if by == "subgraph" else answer.operators,
+        title=title_run(total, scope),
+        headline=describe_edp(answer.facts),
+        reasons=list_reasons(answer.facts)[:MOST_WHY],
+        trust=describe_ranges(answer.facts),
+        details=rest,
+        steps=fill_steps(STEPS, total, asked.repeated, hardware=scope.spell(total.hardware), other=other),
+    )
+
+
+def draw_figures(answer: EdpAnswer) -> Figures:
     """Return the figure of the subgraphs' shares and their cumulative sum, largest first."""
     told = " ".join((describe_edp(answer.facts), *(f"{one}." for one in list_reasons(answer.facts)[:1])))
     title = title_run(answer.total, answer.scope)
     return (draw_figure(answer.scope, "edp", answer.subgraphs, title, told, {"part": "subgraph"}),)
 
 
-EDP: Final = Shape(
-    first=describe_edp,
-    why=list_reasons,
-    trust=describe_ranges,
-    csv="{by}s",
-    choices=choose,
-    draw=draw,
-    sketch=lambda answer, by: (sketch("edp", answer.operators, {"part": by}),) if by == "operator" else draw(answer),
-    steps=(
-        "edp {model} {hardware} --level {other}",
-        "analyze {model} {hardware} --level {other}",
-        "query run edp.bound -p run_id={run_id}",
-    ),
-    parts=(
-        Part(
-            title="By {by}, in order of additive EDP",
-            table="{by}s",
-            columns="rank | {by} name | {kind}fusion_pattern | {fused}energy_j | latency_s | edp_js | "
-            "edp_share_js | edp_share_fraction | cumulative_fraction | compute_share_fraction | "
-            "memory_share_fraction | control_share_fraction | static_share_fraction | halving_fraction | "
-            "bottleneck",
-            lay={
-                "keep": "name edp_share_js edp_share_fraction energy_j latency_s cumulative_fraction bottleneck",
-                "ranked": "edp_share_js cumulative_fraction",
-                "noun": "{noun}",
-            },
-            is_long=True,
-            draw=draw_shares,
-        ),
-        Part(
-            title="Energy x delay",
-            table="totals",
-            columns=(
-                "energy x delay | {edp_js:Js} | {energy_j:J} x {latency_s:s}",
-                "by part | | compute {compute_share_fraction:%}, memory {memory_share_fraction:%}, "
-                "control {control_share_fraction:%}, static {static_share_fraction:%}",
-                "own EDP | {own_edp_js:Js} | "
-                "sum of energy x latency of each subgraph: {own_edp_fraction:%} of the run's",
-                "subgraphs | {subgraph_count} | {operator_count} operators",
-            ),
-            draw=lambda answer, grid, _, *, by, noun, **__: (
-                grid,
-                prove_parts(noun, getattr(answer, f"{by}s"), answer.total),
-            ),
-        ),
-        Part(
-            title="By fusion pattern",
-            table="patterns",
-            columns="fusion_pattern | edp_share_fraction | energy_j | latency_s | subgraph_count | operator_count | "
-            "cumulative_fraction | mac_fraction | bottleneck | bottleneck_fraction",
-        ),
-        Part(
-            title="Upper bounds on savings",
-            table="bounds",
-            columns="remedy | saving_fraction | edp_js | latency_saving_fraction | energy_saving_fraction | "
-            "subgraph_count",
-            lay={
-                "remedy": lambda row: REMOVED[row.remedy],
-                "subgraph_count": lambda row: Number(f"{row.subgraph_count}/{row.total_count}"),
-            },
-        ),
-    ),
-)
+def sketch_parts(answer: EdpAnswer, by: Division) -> Drawings:
+    """Return the drawing of the shares of operators, or the figure."""
+    return (sketch("edp", answer.operators, {"part": by}),) if by == "operator" else draw_figures(answer)
 
-PAGES: Final = {EdpAnswer: EDP}
+
+PAGES: Final = {EdpAnswer: Page[EdpAnswer](draw=draw_edp, draw_figures=draw_figures, sketch=sketch_parts)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -11,24 +11,33 @@ from joulemap.ask.explain import ExplainAnswer
 from joulemap.ask.fact import LEADING
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import BATCHES, DifferenceDivision
-from joulemap.show.page import Figures
+from joulemap.show.choice import MOST_WHY
+from joulemap.show.page import Asked, Figures, Page, compose_runs, fill_steps
 from joulemap.show.pair import (
-    DIVISIONS,
-    choose_share,
     name_pair,
+    show_actions,
+    show_categories,
+    show_purposes,
+    show_roles,
+    show_subgraphs,
+    show_terms,
+    show_traffic,
 )
-from joulemap.show.present.document import Lines
+from joulemap.show.present.document import Document, Lines, Section
 from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.run import find_conditions, title_runs
-from joulemap.show.shape import Part, Shape
 from joulemap.show.term import CLASS_NOTE, describe_difference, describe_ranges, list_reasons
 from joulemap.show.title import Title, bind
 
 ABOUT: Final = Template("{quantity} of {a} (A) and {b} (B)")
 OF_PART: Final = Template("subgraph {part}")
-BY_SUBGRAPH: Final = "explain {model} {a} {b}[ --metric {metric}] --level subgraph"
-INTO_ACTIONS: Final = "analyze {{model}} {{{one}}} --level subgraph --subgraph {{part}} --by action"
-SWEEP: Final = "sweep {model} --hardware {a},{b} --batch {batches} --level crossing"
+BY_SUBGRAPH: Final = Template("explain {model} {a} {b}[ --metric {metric}] --level subgraph")
+OF_SUBGRAPH: Final = Template("explain {model} {a} {b}[ --metric {metric}] --subgraph {part}")
+INTO_ACTIONS: Final = tuple(
+    Template(f"analyze {{model}} {{{side}}} --level subgraph --subgraph {{part}} --by action") for side in ("a", "b")
+)
+SWEEP: Final = Template("sweep {model} --hardware {a},{b} --batch {batches} --level crossing")
+FLIP: Final = Template("flip {model} {a} {b}[ --metric {metric}]")
 
 LIKELY: Final = 0.95
 """Probability of the winner below which the first follow-up command is `flip`."""
@@ -58,69 +67,44 @@ def title(answer: ExplainAnswer) -> Title:
     )
 
 
-def choose(
-    answer: ExplainAnswer, *, by: DifferenceDivision | None = None, repeated: Sequence[str] = (), **_: Any
-) -> Mapping[str, Any]:
-    """Return the shown parts, their columns of shares, and the steps.
+def choose_division(answer: ExplainAnswer, asked: Asked) -> DifferenceDivision:
+    """Return the division of the first table: by default by category, for a pass of a served language model by purpose.
 
-    The default division is by category; for a pass of a served language model it is by purpose of the work.
+    Memory has no categories.
     """
-    metric, purposes = answer.metric, {row.purpose for row in answer.purposes}
-    is_memory = metric == "memory"
-    by = by or ("purpose" if OF_SERVED & purposes and not is_memory else "category")
-    by = "action" if is_memory and by == "category" else by
-    terms = "terms" if answer.metric_terms is None else "metric_terms"
-    table = TABLES.get(by, terms)
-    share = choose_share(answer)
-    shown = [table, "traffic"] if is_memory else [table]
-    omitted = {
-        "metric_terms" if terms == "terms" else "terms",
-        *(() if metric in ("energy", "edp") else ("roles",)),
-        *(() if OF_LANGUAGE & purposes else ("purposes",)),
-    }
-    quantity = "bytes moved off chip" if is_memory else METRIC[metric].label
-    return {
-        "title": title(answer),
-        "csv": "terms" if table == terms and not answer.metric_terms else table,
-        "shown": shown,
-        "omitted": omitted.difference(shown),
-        "alone": "" if is_memory else table,  # its columns say what it is, and the notes that it is exact
-        "is_alone": not is_memory,
-        "has_reasons": by in ("category", "purpose") or is_memory,  # other divisions are the reasons
-        "spent": METRIC["energy" if is_memory else metric].label.capitalize(),
-        "quantity": quantity.capitalize(),
-        "mostly": "largest_action " if metric == "energy" else "",
-        "share": share,
-        "purpose_share": share and f"share of {'time' if metric == 'latency' else 'energy'} share_fraction",
-        **_choose_steps(answer, repeated),
-    }
+    known: tuple[DifferenceDivision, ...] = ("action", "category", "purpose", "role", "subgraph")
+    by, is_memory = next((one for one in known if one == asked.by), None), answer.metric == "memory"
+    is_served = bool(OF_SERVED & {row.purpose for row in answer.purposes})
+    by = by or ("purpose" if is_served and not is_memory else "category")
+    return "action" if is_memory and by == "category" else by
 
 
-def _choose_steps(answer: ExplainAnswer, repeated: Sequence[str]) -> dict[str, Any]:
-    """Return the steps, first `flip` if the winner is uncertain, and the values of their slots."""
+def list_steps(answer: ExplainAnswer, repeated: Sequence[str]) -> list[list[str]]:
+    """Return the follow-up commands, first `flip` if the winner is uncertain."""
     total, subgraphs = answer.total, answer.subgraphs
     pair = [answer.scope.spell(name) for name in (total.hardware_a, total.hardware_b)]
     is_pair = pair[0] != pair[1]
     part = answer.subgraph
     if part:
-        steps = [BY_SUBGRAPH, *(INTO_ACTIONS.format(one=one) for one in ("a", "b")[: 1 + is_pair])]
+        steps = [BY_SUBGRAPH, *INTO_ACTIONS[: 1 + is_pair]]
     elif not answer.difference_exact:
         steps = [SWEEP] if is_pair else []
     else:
         steps = [BY_SUBGRAPH]
         if answer.metric != "memory" and subgraphs.rows:
             part = subgraphs[0].name
-            leads = len(subgraphs) > 1 and (subgraphs[0].share_fraction or 0.0) >= LEADING
-            steps.insert(0 if leads else 1, "explain {model} {a} {b}[ --metric {metric}] --subgraph {part}")
+            leads = len(subgraphs) > 1 and (subgraphs[0].difference_fraction or 0.0) >= LEADING
+            steps.insert(0 if leads else 1, OF_SUBGRAPH)
         if is_pair and not {"--batch", "--input", "--calibration", "--boundary"} & set(repeated):
             first = next(iter(answer.categories), None)  # a larger batch spreads only static power and fixed time
             waits = first is not None and (first.quantity, first.category) in (("energy", "static"), ("time", "launch"))
             steps.insert(0 if waits else len(steps), SWEEP)
         is_close = is_pair and answer.probability is not None and answer.probability < LIKELY
         if is_close and answer.scope.can_flip(total.hardware_a, total.hardware_b):
-            steps.insert(0, "flip {model} {a} {b}[ --metric {metric}]")
+            steps.insert(0, FLIP)
     named = {"a": pair[0], "b": pair[1], "part": part, "batches": ",".join(map(str, BATCHES))}
-    return {"steps": steps, "row": total, **named, "metric": "" if answer.metric == "energy" else answer.metric}
+    metric = "" if answer.metric == "energy" else answer.metric
+    return fill_steps(steps, total, repeated, **named, metric=metric)
 
 
 def draw(answer: ExplainAnswer) -> Figures:
@@ -132,23 +116,43 @@ def draw(answer: ExplainAnswer) -> Figures:
     return (draw_waterfall(answer, subject, told),)
 
 
-EXPLAIN: Final = Shape(
-    first=describe_difference,
-    why=list_reasons,
-    trust=describe_ranges,
-    choices=choose,
-    draw=draw,
-    csv="{csv}",
-    limit=5,
-    parts=(
-        *DIVISIONS[:2],
-        Part(
-            title="How these classes work",
-            table="notes",
-            make=lambda answer, _: Lines(map(CLASS_NOTE, answer.notes)),
-        ),
-        *DIVISIONS[2:],
-    ),
-)
+def draw_explained(answer: ExplainAnswer, asked: Asked) -> Document:
+    """Return the document of the difference of two runs; the first table is that of a division."""
+    by, most, is_memory = choose_division(answer, asked), asked.most(5), answer.metric == "memory"
+    terms = "terms" if answer.metric_terms is None else "metric_terms"
+    table = TABLES.get(by, terms)
+    alone = "" if is_memory else table  # its columns say what it is, and the notes that it is exact
+    parts: dict[str, list[Section]] = {
+        "categories": show_categories(answer),
+        "roles": show_roles(answer, most, is_alone=alone == "roles"),
+        "notes": [Section("How these classes work", Lines(map(CLASS_NOTE, answer.notes)))] if answer.notes else [],
+        "purposes": show_purposes(answer),
+        "terms": show_actions(answer, most, is_alone=alone == "terms"),
+        "metric_terms": show_terms(answer, most, is_alone=alone == "metric_terms"),
+        "subgraphs": show_subgraphs(answer, most),
+        "traffic": show_traffic(answer, most),
+    }
+    shown = [table, "traffic"] if is_memory else [table]
+    omitted = {
+        "metric_terms" if terms == "terms" else "terms",
+        *(() if answer.metric in ("energy", "edp") else ("roles",)),
+        *(() if OF_LANGUAGE & {row.purpose for row in answer.purposes} else ("purposes",)),
+    }
+    first = [one for name in shown for one in parts[name]]
+    rest = [one for name, own in parts.items() if name not in {*shown, *omitted} for one in own]
+    has_reasons = by in ("category", "purpose") or is_memory  # other divisions are the reasons
+    return compose_runs(
+        answer,
+        answer.facts,
+        first if is_memory else [attrs.evolve(one, title="") for one in first],
+        getattr(answer, "terms" if table == terms and not answer.metric_terms else table),
+        title=title(answer),
+        headline=describe_difference(answer.facts),
+        reasons=list_reasons(answer.facts)[:MOST_WHY] if has_reasons else (),
+        trust=describe_ranges(answer.facts),
+        details=rest,
+        steps=list_steps(answer, asked.repeated),
+    )
 
-PAGES: Final = {ExplainAnswer: EXPLAIN}
+
+PAGES: Final = {ExplainAnswer: Page[ExplainAnswer](draw=draw_explained, draw_figures=draw)}

@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import attrs
 
 from joulemap.ask.fact import Change, Facts, Quantity, Term, Value
 from joulemap.ask.fusion import FusionAnswer
 from joulemap.domain.settings import FusionDivision
-from joulemap.domain.table import group
-from joulemap.generated.fusion import FusionTotal
+from joulemap.domain.table import Table, group
+from joulemap.generated.fusion import FusionOperator, FusionPattern, FusionSubgraph, FusionTotal
 from joulemap.physics.record.runtime import RUNTIME, USUAL_RUNTIME
 from joulemap.show.choice import MOST_WHY
+from joulemap.show.column import alter, show_table
 from joulemap.show.diff import NOUNS
 from joulemap.show.layout import lay_facts
+from joulemap.show.page import Asked, Page, compose_runs, fill_steps, first_and_rest
 from joulemap.show.part import describe_ranges
 from joulemap.show.present.cell import show_quantity, show_signed
-from joulemap.show.present.document import Grid
+from joulemap.show.present.document import Document, Grid, Section
 from joulemap.show.present.picture import Picture, PictureKind
 from joulemap.show.present.template import Template
 from joulemap.show.run import title_run
 from joulemap.show.run_name import name_run
-from joulemap.show.shape import Part, Shape
 
-COLUMNS: Final[Mapping[FusionDivision, str]] = {
-    "pattern": "fusion_pattern | subgraph_count",
-    "subgraph": "name | operations",
-    "operator": "name | operation | fusion_pattern",
-}
-AMOUNTS: Final = (
-    " | kernel_count | saved_energy_j | saved_energy_fraction | saved_latency_s | saved_latency_fraction | "
-    "saved_edp_share_js | saved_edp_fraction | saved_dram_bytes | saved_moved_bytes | pass_bytes | energy_j | "
-    "separate_energy_j | latency_s | separate_latency_s"
-)
 REST: Final = Template("saving {energy:J}")
 SAVED_SHARE: Final = "saved share"
 FACTS: Final = (
@@ -62,6 +53,15 @@ FOLDED: Final = Template(
 DEEPER: Final[Mapping[FusionDivision, FusionDivision]] = {
     "run": "pattern", "pattern": "subgraph", "subgraph": "operator", "operator": "pattern",
 }  # fmt: skip
+
+STEPS: Final = (
+    Template("fusion {model} {hardware} --level {deeper}"),
+    Template("analyze {model} {hardware} --level subgraph"),
+    Template("query run fusion.pattern -p run_a={separate_run_id} -p run_b={run_id}"),
+)
+WHOLE_TABLE: Final = "Fused and separate"
+
+Part = TypeVar("Part", FusionPattern, FusionSubgraph, FusionOperator)
 
 LEAST_SHARE: Final = 5e-4
 """Share that rounds to 0.0 %, which no sentence states."""
@@ -198,30 +198,7 @@ def list_notes(total: FusionTotal) -> list[str]:
     ]
 
 
-def choose(answer: FusionAnswer, *, by: FusionDivision = "pattern", **_: Any) -> Mapping[str, Any]:
-    """Return the values of slots in the texts of parts and steps; divisions that were not requested are no tables."""
-    total, is_run = answer.total, by == "run"
-    merged = total.runtime if RUNTIME[total.runtime].merges else USUAL_RUNTIME
-    return {
-        **{f"{other}s": None for other in DEEPER if is_run or other != by},
-        "by": by,
-        "csv": "totals" if is_run else f"{by}s",
-        "head": "" if is_run else "Fused and separate",
-        "notes": list_notes(total),
-        "hardware": answer.scope.spell(total.hardware),
-        "deeper": DEEPER[by],
-        "row": total,
-        "title": title_run(total, answer.scope, RUNTIMES(fused=merged, separate=total.separate_runtime)),
-    }
-
-
-def sum_rest(answer: FusionAnswer, grid: Grid, limit: int, *, csv: str, **_: Any) -> Grid:
-    """Return a table of savings with the sum of those that are not shown."""
-    rest = answer.own_tables[csv].rows[limit:]
-    return attrs.evolve(grid, in_all=REST(energy=sum(row.saved_energy_j for row in rest)))
-
-
-def lay_run(answer: FusionAnswer, _: Any) -> Grid:
+def lay_run(answer: FusionAnswer) -> Grid:
     """Return each quantity of the fused and of the separate run, with a picture of the saved shares."""
     total = answer.total
     saved = 1.0 - total.kernel_count / total.separate_kernel_count
@@ -239,38 +216,52 @@ def lay_run(answer: FusionAnswer, _: Any) -> Grid:
     return attrs.evolve(drawn, pictures=(Picture(kind=kind, is_gain=True, after=SAVED_SHARE, rows=(*marks, ())),))
 
 
-FUSION: Final = Shape(
-    first=describe_saving,
-    why=list_reasons,
-    trust=describe_ranges,
-    csv="{csv}",
-    choices=choose,
-    steps=(
-        "fusion {model} {hardware} --level {deeper}",
-        "analyze {model} {hardware} --level subgraph",
-        "query run fusion.pattern -p run_a={separate_run_id} -p run_b={run_id}",
-    ),
-    parts=(
-        *(
-            Part(
-                table=f"{by}s",
-                columns=columns + AMOUNTS,
-                lay={
-                    "keep": "saved_latency_s saved_energy_fraction saved_latency_fraction saved_edp_fraction operation "
-                    "kernel_count pass_bytes",
-                    "ranked": "saved_energy_j",
-                    "pictures": "saved_energy_j",
-                    "noun": f"{by}s",
-                    "pass_bytes": lambda row: show_signed(row.pass_bytes - row.separate_pass_bytes, "B"),
-                },
-                is_long=True,
-                is_tight=True,
-                draw=sum_rest,
-            )
-            for by, columns in COLUMNS.items()
-        ),
-        Part(title="{head}", table="totals", make=lay_run),
-    ),
-)
+def show_savings(
+    answer: FusionAnswer, by: FusionDivision, row: type[Part], table: Table[Part], most: int
+) -> list[Section]:
+    """Return the section of the savings of parts, with the sum of those that are not shown."""
+    rest = REST(energy=sum(one.saved_energy_j for one in table.rows[most:]))
+    passes = row.pass_bytes.by(lambda one: show_signed(one.pass_bytes - one.separate_pass_bytes, "B"))
+    sections = show_table(
+        answer,
+        "",
+        table,
+        alter(row.table, passes.kept),
+        keep=(row.saved_latency_s, row.saved_energy_fraction, row.saved_latency_fraction, row.saved_edp_fraction),
+        noun=f"{by}s",
+        limit=most,
+        change=lambda drawn: attrs.evolve(drawn, in_all=rest),
+    )
+    return [attrs.evolve(one, is_tight=True) for one in sections]
 
-PAGES: Final = {FusionAnswer: FUSION}
+
+def draw_fusion(answer: FusionAnswer, asked: Asked) -> Document:
+    """Return the document of a run against the one with one kernel per operator."""
+    total, most = answer.total, asked.most(6)
+    by: FusionDivision = asked.by if asked.by in ("run", "subgraph", "operator") else "pattern"
+    table: Table[Any] = answer.totals
+    saved: list[Section] = []
+    if by == "pattern":
+        table, saved = answer.patterns, show_savings(answer, by, FusionPattern, answer.patterns, most)
+    elif by == "subgraph":
+        table, saved = answer.subgraphs, show_savings(answer, by, FusionSubgraph, answer.subgraphs, most)
+    elif by == "operator":
+        table, saved = answer.operators, show_savings(answer, by, FusionOperator, answer.operators, most)
+    first, rest = first_and_rest([saved, [Section("" if by == "run" else WHOLE_TABLE, lay_run(answer))]])
+    merged = total.runtime if RUNTIME[total.runtime].merges else USUAL_RUNTIME
+    return compose_runs(
+        answer,
+        answer.facts,
+        first,
+        table,
+        title=title_run(total, answer.scope, RUNTIMES(fused=merged, separate=total.separate_runtime)),
+        headline=describe_saving(answer.facts),
+        reasons=list_reasons(answer.facts)[:MOST_WHY],
+        trust=describe_ranges(answer.facts),
+        details=rest,
+        notes=list_notes(total),
+        steps=fill_steps(STEPS, total, asked.repeated, hardware=answer.scope.spell(total.hardware), deeper=DEEPER[by]),
+    )
+
+
+PAGES: Final = {FusionAnswer: Page[FusionAnswer](draw=draw_fusion)}

@@ -8,12 +8,22 @@ from typing import Any, Final
 
 import attrs
 
+from joulemap.ask.answer import Answer
 from joulemap.ask.explain import ExplainAnswer, MetricTerm
+from joulemap.domain.column import Col
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.role import ROLES, Role
 from joulemap.domain.table import Table
-from joulemap.generated.explain import CategoryDifference, RoleDifference
-from joulemap.show.layout import lay
+from joulemap.generated.explain import (
+    CategoryDifference,
+    EnergyTerm,
+    LatencyTerm,
+    PurposeDifference,
+    RoleDifference,
+    SubgraphDifference,
+    Traffic,
+)
+from joulemap.show.column import lay_columns, show_table
 from joulemap.show.present.category import name_category
 from joulemap.show.present.cell import (
     is_tied,
@@ -25,11 +35,10 @@ from joulemap.show.present.cell import (
     show_signed,
     split_names,
 )
-from joulemap.show.present.document import Block, Grid, Text
+from joulemap.show.present.document import Block, Grid, Section, Text
 from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import prove
-from joulemap.show.shape import Part
 from joulemap.show.term import SI_WORDS
 from joulemap.system.units import FJ_PER_J
 
@@ -70,14 +79,10 @@ TERM_NAMES: Final[Mapping[str, str]] = {
 PRICE_NAMES: Final[Mapping[str, str]] = {"s": "time each", "B": "bytes each"}
 """Unit of a metric -> displayed name of the term `price`, if it differs from TERM_NAMES."""
 
-SHARE: Final = "share share_fraction | "
-"""Column of the shares of the difference, in the syntax of `lay`."""
-
 ACTION: Final = Template("{component}.{action}")
-TERM_COLUMNS: Final = Template(
-    "term | *contributor | *difference |[ *{share}] subgraphs part_count | *count_a | *count_b | *price_a | "
-    "*price_b | per"
-)
+
+CATEGORIES: Final = Template("{spent} by category")
+BY_SUBGRAPH: Final = Template("{quantity} by subgraph")
 
 NAMED: Final = 4
 """Maximum categories with a row each; the others share one."""
@@ -104,28 +109,26 @@ def find_role(row: RoleDifference) -> Role:
     return ROLES.get(row.role) or Role(row.role, row.role, "count")
 
 
-def choose_share(answer: ExplainAnswer) -> str:
-    """Return the column of shares; empty if the runs are tied or equal."""
-    is_small = is_tied(answer.probability) or not any(row.share_fraction for row in answer.categories)
-    return "" if is_small else SHARE
+def has_shares(answer: ExplainAnswer) -> bool:
+    """Return whether tables show shares of the difference: not if the runs are tied or equal."""
+    return not is_tied(answer.probability) and any(row.difference_fraction for row in answer.categories)
 
 
 def lay_categories(answer: ExplainAnswer) -> Grid:
     """Return a grid of the energy or time of both runs per category: the largest ones, and the others together."""
-    names = name_pair(answer)
+    names, of = name_pair(answer), CategoryDifference
     name_a, name_b = names if len("".join(names)) <= LONGEST and len(set(names)) > 1 else "AB"
     listed = answer.categories.rows
-    large = [row for row in listed if abs(row.share_fraction or 0.0) >= LEAST_NAMED][:NAMED]
+    large = [row for row in listed if abs(row.difference_fraction or 0.0) >= LEAST_NAMED][:NAMED]
     large, rest = (large, listed[len(large) :]) if len(listed) - len(large) > 1 and large else (list(listed), ())
-    drawn = lay(
-        answer.categories.with_rows(large),
-        f"category | {name_a} spent_a | {name_b} spent_b | difference | {choose_share(answer)}",
-        ranked="difference",
-        keep="spent_a spent_b",
-        pictures="difference",
-        category=name_spent,
+    columns = (
+        of.category.by(name_spent),
+        of.spent_a.headed(name_a).kept,
+        of.spent_b.headed(name_b).kept,
+        of.difference.ranking.drawn,
+        of.difference_fraction.headed("share") if has_shares(answer) else None,
     )
-    drawn = label_sides(answer, drawn)
+    drawn = label_sides(answer, lay_columns(answer, answer.categories.with_rows(large), columns))
     if rest:
         drawn = _add_rows(drawn, _sum_rest(rest))
     whole = answer.metric if answer.metric != "memory" else "energy"
@@ -157,76 +160,187 @@ def prove_terms(answer: ExplainAnswer, terms: Iterable[int], whole: int, unit: s
     return prove("rows", named, (sum(terms), whole, unit))
 
 
-def draw_purposes(answer: ExplainAnswer, drawn: Grid) -> list[Block]:
-    """Return the energies and times by purpose with their sums, and why attention takes no compute time in a run."""
-    is_time = answer.metric == "latency"
+def show_categories(answer: ExplainAnswer) -> list[Section]:
+    """Return the section of categories."""
+    spent = METRIC["energy" if answer.metric == "memory" else answer.metric].label.capitalize()
+    return [Section(CATEGORIES(spent=spent), lay_categories(answer))] if answer.categories else []
+
+
+def show_purposes(answer: ExplainAnswer) -> list[Section]:
+    """Return the section of energies and times by purpose with their sums, and why attention takes no compute time."""
+    of, is_time = PurposeDifference, answer.metric == "latency"
+    share = of.difference_fraction.headed(f"share of {'time' if is_time else 'energy'}")
+    columns = (
+        of.purpose.by(lambda row: PURPOSES[row.purpose]),
+        of.energy_a_j.kept,
+        of.energy_b_j.kept,
+        of.latency_a_s.kept,
+        of.latency_b_s.kept,
+        share if has_shares(answer) else None,
+    )
     moved = [row.latency_difference_fs if is_time else row.energy_difference_fj for row in answer.purposes]
     after = "time B" if is_time else "energy B"
     picture = Picture(kind="difference", after=after, rows=tuple((float(one),) for one in moved))
-    drawn = label_sides(answer, attrs.evolve(drawn, pictures=(picture,)))
     metrics: tuple[PartMetricName, ...] = ("energy", "latency")
     ends = [show_quantity(value, METRIC[metric].unit) for metric in metrics for value in answer.ends(metric)]
     row = next((row for row in answer.purposes if row.purpose == "attention"), None)
     times = ((row.energy_a_j, row.latency_a_s), (row.energy_b_j, row.latency_b_s)) if row else ((0.0, 0.0),) * 2
     hidden = [name for name, (joules, time) in zip(name_pair(answer), times, strict=True) if joules and not time]
     told = [Text(HIDDEN_ATTENTION(hardware=hidden))] if hidden else []
-    return [_add_rows(drawn, [ALL, *ends], is_first=True), *told]
+
+    def add_all(drawn: Grid) -> Grid:
+        named = label_sides(answer, attrs.evolve(drawn, pictures=(picture,)))
+        return _add_rows(named, [ALL, *ends], is_first=True)
+
+    sections = show_table(answer, "Energy and time by purpose", answer.purposes, columns, *told, change=add_all)
+    return [attrs.evolve(one, is_tight=True) for one in sections]
 
 
-def draw_energies(answer: ExplainAnswer, drawn: Grid, _limit: int, *, alone: str, table: str, **_: Any) -> list[Block]:
-    """Return a table of energies, with its proof unless the table is alone on a screen."""
-    drawn, terms = label_sides(answer, drawn), (row.difference_fj for row in getattr(answer, table))
-    return [drawn] if table == alone else [drawn, prove_terms(answer, terms, answer.total.difference_fj, "fJ")]
+def show_roles(answer: ExplainAnswer, limit: int, *, is_alone: bool) -> list[Section]:
+    """Return the section of roles of the actions, with the proof of their sum unless they are alone."""
+    of = RoleDifference
+    columns = (
+        of.role.by(lambda row: find_role(row).noun),
+        of.energy_a_j.kept,
+        of.energy_b_j.kept,
+        of.difference_j.drawn.kept,
+        of.difference_fraction.headed("share") if has_shares(answer) else None,
+        of.count_a.by(partial(_show_count, name="count_a")).kept,
+        of.count_b.by(partial(_show_count, name="count_b")).kept,
+        of.price_a_j.by(partial(_show_price, name="price_a_j")).kept,
+        of.price_b_j.by(partial(_show_price, name="price_b_j")).kept,
+        of.by_count_fj.by(_show_effect("by_count_fj")),
+        of.by_price_fj.by(_show_effect("by_price_fj")),
+        of.actions_a,
+        of.actions_b,
+        of.way_a.if_any,
+        of.way_b.if_any,
+    )
+    drawn = label_sides(answer, lay_columns(answer, answer.roles, columns, limit=limit, noun="roles"))
+    proof = [] if is_alone else [_prove_energies(answer, answer.roles)]
+    return [Section("Energy by role of the actions", (drawn, *proof))]
 
 
-def draw_actions(answer: ExplainAnswer, drawn: Grid, limit: int, **given: Any) -> list[Block]:
-    """Return the terms of the energy with their sums, and with their proof unless they are alone."""
+def show_actions(answer: ExplainAnswer, limit: int, *, is_alone: bool) -> list[Section]:
+    """Return the section of the terms of the energy with their sums, and with their proof unless they are alone."""
+    of = EnergyTerm
+    columns = (
+        of.term.by(lambda row: TERM_NAMES.get(row.term, row.term)),
+        of.category_a.by(_join("category_a", "category_b")),
+        of.action.by(ACTION),
+        of.difference_j.ranking.drawn,
+        of.difference_fraction.headed("share") if has_shares(answer) else None,
+        of.count_a.by(_show_amount("count_a")),
+        of.count_b.by(_show_amount("count_b")),
+        of.energy_per_action_a_j.by(lambda row: show_price(row.energy_per_action_a_j, row.per)).kept,
+        of.energy_per_action_b_j.by(lambda row: show_price(row.energy_per_action_b_j, row.per)).kept,
+        of.per,
+        of.basis_a.by(_join("basis_a", "basis_b")),
+    )
+    keep = (of.difference_fraction, of.count_a, of.count_b, of.action, of.difference_j)
+    laid = lay_columns(answer, answer.terms, columns, keep=keep, limit=limit)
     differences = [row.difference_fj / FJ_PER_J for row in answer.terms]
-    summed = _add_sums(attrs.evolve(drawn, distinguishing=("term", "action")), differences, limit, "J")
-    return draw_energies(answer, summed, limit, **given)
+    summed = _add_sums(attrs.evolve(laid, distinguishing=("term", "action")), differences, limit, "J")
+    proof = [] if is_alone else [_prove_energies(answer, answer.terms)]
+    return [Section("Difference by action", (label_sides(answer, summed), *proof))]
 
 
-def lay_terms(terms: Table[MetricTerm], limit: int, share: str = SHARE) -> list[Block]:
+def _prove_energies(answer: ExplainAnswer, rows: Iterable[RoleDifference | EnergyTerm]) -> Text:
+    """Return the check that energies sum to the difference."""
+    return prove_terms(answer, (row.difference_fj for row in rows), answer.total.difference_fj, "fJ")
+
+
+def lay_terms(answer: Answer, terms: Table[MetricTerm], limit: int, *, has_share: bool = True) -> list[Block]:
     """Return a grid of the largest terms of a latency, memory or EDP difference, with their sums."""
     if not terms.rows:
         return [Text("Every term is equal on both.")]
-    drawn = lay(
-        terms,
-        TERM_COLUMNS(share=share),
-        limit=limit,
-        ranked="difference",
-        pictures="difference",
-        term=_name_term,
-        **AMOUNTS,
+    of = LatencyTerm  # whose columns the terms of all metrics have
+    columns: tuple[Col[Any] | None, ...] = (
+        of.term.by(_name_term),
+        of.contributor.kept,
+        of.difference.ranking.drawn.kept,
+        of.difference_fraction.headed("share").kept if has_share else None,
+        of.part_count.headed("subgraphs"),
+        of.count_a.by(_show_amount("count_a")).kept,
+        of.count_b.by(_show_amount("count_b")).kept,
+        of.price_a.kept,
+        of.price_b.kept,
+        of.per,
     )
+    drawn = lay_columns(answer, terms, columns, limit=limit)
     return [_add_sums(drawn, [row.difference for row in terms], limit, terms[0].unit)]
 
 
-def draw_terms(answer: ExplainAnswer, _rows: Any, limit: int, *, alone: str, share: str, **_: Any) -> list[Block]:
-    """Return the terms of a difference in a metric other than energy, with their proof unless they are alone."""
+def show_terms(answer: ExplainAnswer, limit: int, *, is_alone: bool) -> list[Section]:
+    """Return the section of terms in a metric other than energy, with their proof unless they are alone."""
     terms = answer.metric_terms
-    laid = [] if terms is None else lay_terms(terms, limit, share)
-    if alone == "metric_terms" or not terms:
-        return laid
-    exact = (row.difference_exact for row in terms)
-    return [*laid, prove_terms(answer, exact, answer.difference_exact, EXACT_UNITS[answer.metric])]
+    blocks = [] if terms is None else lay_terms(answer, terms, limit, has_share=has_shares(answer))
+    if terms and not is_alone:
+        exact = (row.difference_exact for row in terms)
+        blocks.append(prove_terms(answer, exact, answer.difference_exact, EXACT_UNITS[answer.metric]))
+    return [Section("Terms of the difference", blocks)]
 
 
-def _name_term(row: MetricTerm) -> str:
-    if row.term == "price" and row.unit in PRICE_NAMES:
-        return PRICE_NAMES[row.unit]
-    return TERM_NAMES.get(row.term, row.term)
-
-
-def name_largest(answer: ExplainAnswer) -> Mapping[str, Any]:
-    """Return the cells on the largest action of a subgraph: the role that it has."""
+def show_subgraphs(answer: ExplainAnswer, limit: int) -> list[Section]:
+    """Return the section of subgraphs, each with its largest action as the role that it has."""
+    of, is_energy = SubgraphDifference, answer.metric == "energy"
     nouns = {
         action: find_role(row).noun
         for row in answer.roles
         for actions in (row.actions_a, row.actions_b)
         for action in split_names(actions)
     }
-    return {"largest_action": lambda row: nouns.get(row.largest_action or "", "")}
+    mostly = of.largest_action.headed("mostly").by(lambda row: nouns.get(row.largest_action or "", ""))
+    columns = (
+        of.name,
+        of.fusion_pattern,
+        of.difference.ranking.drawn,
+        of.difference_fraction.headed("share") if has_shares(answer) else None,
+        mostly,
+        of.largest_difference_j.by(
+            lambda row: show_signed(row.largest_difference_j, "J") if row.largest_action else ""
+        ),
+        of.energy_a_fj.by(_show_exact("energy_a_fj", "J")),
+        of.energy_b_fj.by(_show_exact("energy_b_fj", "J")),
+        of.latency_a_fs.by(_show_exact("latency_a_fs", "s")),
+        of.latency_b_fs.by(_show_exact("latency_b_fs", "s")),
+        of.bottleneck_a,
+        of.bottleneck_b,
+    )
+    keep = (of.difference_fraction, *((mostly,) if is_energy else ()), of.energy_a_fj, of.energy_b_fj)
+    quantity = "bytes moved off chip" if answer.metric == "memory" else METRIC[answer.metric].label
+    return show_table(
+        answer,
+        BY_SUBGRAPH(quantity=quantity.capitalize()),
+        answer.subgraphs,
+        columns,
+        keep=keep,
+        limit=limit,
+        noun="subgraphs",
+        change=partial(label_sides, answer),
+    )
+
+
+def _show_largest(row: SubgraphDifference) -> str:
+    """Return the difference of the largest action of a subgraph; empty for none."""
+    return show_signed(row.largest_difference_j, "J") if row.largest_action else ""
+
+
+def show_traffic(answer: ExplainAnswer, limit: int) -> list[Section]:
+    """Return the section of the bytes that each memory moves."""
+    of = Traffic
+    columns = (
+        of.component.by(ACTION), of.bytes_a, of.bytes_b, of.difference_bytes.drawn, of.energy_a_j, of.energy_b_j,
+    )  # fmt: skip
+    change = partial(label_sides, answer)
+    title = "Bytes moved by each memory"
+    return show_table(answer, title, answer.traffic, columns, limit=limit, noun="memories", change=change)
+
+
+def _name_term(row: MetricTerm) -> str:
+    if row.term == "price" and row.unit in PRICE_NAMES:
+        return PRICE_NAMES[row.unit]
+    return TERM_NAMES.get(row.term, row.term)
 
 
 def _add_rows(drawn: Grid, *rows: Sequence[str], is_first: bool = False) -> Grid:
@@ -279,91 +393,3 @@ def _show_effect(name: str) -> Callable[[Any], str]:
 def _join(*names: str) -> Callable[[Any], str]:
     """Return a function that joins the different values of fields."""
     return lambda row: " / ".join(dict.fromkeys(filter(None, (getattr(row, name) for name in names))))
-
-
-AMOUNTS: Final[Mapping[str, Any]] = {name: _show_amount(name) for name in ("count_a", "count_b")}
-"""Cells of the counts of a term."""
-
-DIVISIONS: Final = (
-    Part(title="{spent} by category", table="categories", make=lambda answer, _: lay_categories(answer)),
-    Part(
-        title="Energy by role of the actions",
-        table="roles",
-        rows="roles",
-        columns="role | *energy_a_j | *energy_b_j | *difference_j | {share}*count_a | *count_b | "
-        "*price_a_j | *price_b_j | by_count_fj | by_price_fj | actions_a | actions_b | way_a? | way_b?",
-        lay={
-            "noun": "roles",
-            "pictures": "difference_j",
-            "role": lambda row: find_role(row).noun,
-            **{name: partial(_show_count, name=name) for name in ("count_a", "count_b")},
-            **{name: partial(_show_price, name=name) for name in ("price_a_j", "price_b_j")},
-            **{name: _show_effect(name) for name in ("by_count_fj", "by_price_fj")},
-        },
-        draw=draw_energies,
-        is_long=True,
-    ),
-    Part(
-        title="Energy and time by purpose",
-        table="purposes",
-        columns="purpose | *energy_a_j | *energy_b_j | *latency_a_s | *latency_b_s | {purpose_share}",
-        lay={"purpose": lambda row: PURPOSES[row.purpose]},
-        make=draw_purposes,
-        is_tight=True,
-    ),
-    Part(
-        title="Difference by action",
-        table="terms",
-        rows="terms",
-        columns="term | category_a | *action | *difference_j | {share}*count_a | *count_b | "
-        "*energy_per_action_a_j | *energy_per_action_b_j | per | basis_a",
-        lay={
-            "keep": "share_fraction count_a count_b",
-            "ranked": "difference_j",
-            "pictures": "difference_j",
-            "term": lambda row: TERM_NAMES.get(row.term, row.term),
-            "category_a": _join("category_a", "category_b"),
-            "action": ACTION,
-            **AMOUNTS,
-            "energy_per_action_a_j": lambda row: show_price(row.energy_per_action_a_j, row.per),
-            "energy_per_action_b_j": lambda row: show_price(row.energy_per_action_b_j, row.per),
-            "basis_a": _join("basis_a", "basis_b"),
-        },
-        draw=draw_actions,
-        is_long=True,
-    ),
-    Part(
-        title="Terms of the difference",
-        table="metric_terms",
-        rows="metric_terms",
-        draw=draw_terms,
-    ),
-    Part(
-        title="{quantity} by subgraph",
-        table="subgraphs",
-        columns="name | fusion_pattern | difference | {share}mostly largest_action | largest_difference_j | "
-        "energy_a_fj | energy_b_fj | latency_a_fs | latency_b_fs | bottleneck_a | bottleneck_b",
-        lay={
-            "noun": "subgraphs",
-            "ranked": "difference",
-            "pictures": "difference",
-            "keep": "share_fraction {mostly}energy_a_fj energy_b_fj",
-            "largest_difference_j": lambda row: (
-                show_signed(row.largest_difference_j, "J") if row.largest_action else ""
-            ),
-            **{name: _show_exact(name, "J") for name in ("energy_a_fj", "energy_b_fj")},
-            **{name: _show_exact(name, "s") for name in ("latency_a_fs", "latency_b_fs")},
-        },
-        cells=name_largest,
-        make=label_sides,
-        is_long=True,
-    ),
-    Part(
-        title="Bytes moved by each memory",
-        table="traffic",
-        columns="component | bytes_a | bytes_b | difference_bytes | energy_a_j | energy_b_j",
-        lay={"noun": "memories", "pictures": "difference_bytes", "component": ACTION},
-        make=label_sides,
-        is_long=True,
-    ),
-)

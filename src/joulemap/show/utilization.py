@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -11,16 +11,28 @@ from joulemap.ask.fact import Entry, Facts, Share, Turn
 from joulemap.ask.scope import vary
 from joulemap.ask.utilization import BOUNDS, LOWER, OTHER_CHIP, UtilizationAnswer
 from joulemap.domain.table import Column, Table
-from joulemap.generated.utilization import Pairing, Remedy, Utilization
+from joulemap.generated.utilization import BatchZone, Pairing, PrecisionGain, Remedy, Utilization, UtilizationFlag
 from joulemap.show.caveat import tell_ranges
-from joulemap.show.choice import finish
-from joulemap.show.page import Drawings, Figures, draw_figure, sketch
+from joulemap.show.choice import MOST_WHY, finish
+from joulemap.show.column import alter, derived, show_table
+from joulemap.show.fact import read
+from joulemap.show.page import (
+    Asked,
+    Drawings,
+    Figures,
+    Page,
+    compose_runs,
+    count_left_out_below,
+    draw_figure,
+    fill_steps,
+    first_and_rest,
+    sketch,
+)
 from joulemap.show.present.category import name_bound
 from joulemap.show.present.cell import Number, mark_projected, show_plain, show_quantity, show_share, show_span
-from joulemap.show.present.document import Text
+from joulemap.show.present.document import Document, Section, Text
 from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_first
-from joulemap.show.shape import Part, Shape, read
 from joulemap.show.term import RANGE
 from joulemap.system.name import PROJECTED
 
@@ -67,8 +79,11 @@ PAIRING: Final = Template(
 SIZE: Final = Template("{low:~} to {high:~}[ {mark}]")
 NO_MACS: Final = Template("no MACs[ {mark}]")
 GOALS: Final = {"energy": "least energy", "latency": "least latency", "utilization": "highest utilization"}
-BY_PAIRING: Final = "utilization {model} --hardware {rivals} --pairing"
-BY_BATCH: Final = "sweep {model} --hardware {worst}"
+PAIRINGS: Final = "Best hardware per model size"
+NEXT: Final = Template("{name} ({won})")
+BY_SUBGRAPH: Final = Template("analyze {model} {worst} --level subgraph")
+BY_PAIRING: Final = Template("utilization {model} --hardware {rivals} --pairing")
+BY_BATCH: Final = Template("sweep {model} --hardware {worst}")
 
 SHOWN_RIVALS: Final = 3
 """Maximum chips in the follow-up command on models of other sizes, besides the least utilized chip."""
@@ -143,11 +158,6 @@ def describe_ranges(facts: Facts) -> str:
     return tell_ranges(spans)
 
 
-def list_notes(answer: UtilizationAnswer) -> list[str]:
-    """Return a note on why other batches were not tried; empty if they were."""
-    return [UNTRACED(untraced=answer.untraced)] if answer.untraced else []
-
-
 def list_bounds(row: Utilization) -> list[tuple[str, float]]:
     """Return the bottlenecks of a run as (name, share of the time), largest first."""
     shares = [(name, getattr(row, f"{name}_time_fraction")) for name in BOUNDS]
@@ -170,19 +180,7 @@ def describe_size(answer: UtilizationAnswer, row: Pairing) -> str:
     return SIZE(low=low, high=10 * low, mark=mark) if low else NO_MACS(mark=mark)
 
 
-def choose(answer: UtilizationAnswer, repeated: Sequence[str] = (), **_: Any) -> Mapping[str, Any]:
-    """Return the values of slots in the texts of parts and steps."""
-    *others, worst = [answer.scope.spell(row.hardware) for row in answer.used]
-    return {
-        "remedies": "" if answer.remedies is None else "*remedy choice | *throughput x efficiency gain | ",
-        "model": answer.scope.model,
-        "worst": worst,
-        "rivals": ",".join((*others[:SHOWN_RIVALS], worst)),
-        "dropped": [BY_PAIRING] * bool(answer.pairings) + [BY_BATCH] * ("--batch" in repeated),
-    }
-
-
-def draw(answer: UtilizationAnswer) -> Figures:
+def draw_figures(answer: UtilizationAnswer) -> Figures:
     """Return a figure of utilization and one of rooflines for all hardware; empty if all hardware was refused."""
     if not answer.used:
         return ()
@@ -209,100 +207,92 @@ def draw_rooflines(answer: UtilizationAnswer) -> Drawings:
     return (sketch("rooflines", _bind(rows, named)),)
 
 
-UTILIZATION: Final = Shape(
-    first=describe_use,
-    why=list_reasons,
-    trust=describe_ranges,
-    notes=list_notes,
-    choices=choose,
-    draw=draw,
-    picture=draw_rooflines,
-    limit=10,
-    steps=("analyze {model} {worst} --level subgraph", BY_PAIRING, BY_BATCH),
-    parts=(
-        Part(
-            table="used_rows",
-            columns="hardware | *compute_utilization_fraction | compute_grade | *bottleneck, share of time bound | "
-            "idle_units_fraction | {remedies}bandwidth_utilization_fraction | average_power_w",
-            lay={
-                "noun": "chips",
-                "keep": "compute_utilization_fraction bound choice gain compute_grade",
-                "ranked": "compute_utilization_fraction",
-                "bound": describe_bound,
-            },
-            cells=lambda answer: {
-                "choice": lambda row: (
-                    mark_choice(answer, answer.better[row.run_id]) if row.run_id in answer.better else ""
-                ),
-                "gain": lambda row: (
-                    Number(f"{show_plain(answer.better[row.run_id].gain_ratio)}x")
-                    if row.run_id in answer.better
-                    else ""
-                ),
-            },
-            is_long=True,
-            counts_left_out=True,
-        ),
-        Part(
-            title="Roofline",
-            table="rows",
-            columns="hardware | *compute_utilization_fraction | *compute_grade | *roofline_fraction | "
-            "*roofline_grade | *idle_units_fraction | attained_ops_per_s | peak_ops_per_s | "
-            "bandwidth_utilization_fraction | sustained_bandwidth_fraction | dram_intensity_ops_per_byte | "
-            "ridge_ops_per_byte | roof | units_used_count | units_total_count | average_power_w | "
-            "ops_per_j | flags",
-        ),
-        Part(
-            title="Flags",
-            table="flags",
-            columns="hardware | *flag | *value_fraction | *limit_fraction | *subgraph | *subgraph_fraction | "
-            "bottleneck | subgraph_count | bottleneck_fraction | units_used_count",
-        ),
-        Part(
-            title="Remedies",
-            table="tried",
-            columns="hardware | *choice | *throughput_ratio | *energy_ratio | *gain_ratio | latency_ratio | remedy | "
-            "is_better",
-            cells=lambda answer: {"choice": partial(mark_choice, answer)},
-        ),
-        Part(
-            title="Efficient batch sizes",
-            table="varied_zones",
-            columns="hardware | *zone_batches | *best_batch | *best_utilization_fraction | "
-            "*least_energy_per_inference_j | *latency_s | *peak_memory_bytes | *refused_batch",
-        ),
-        Part(
-            title="Gain of each precision",
-            table="precisions",
-            columns="hardware | *precision | *speedup_ratio | *energy_ratio | *peak_ratio | *memory_ratio | "
-            "*compute_utilization_fraction | *baseline_precision",
-        ),
-        Part(
-            title="Best hardware per model size",
-            table="pairings",
-            columns="least_flop_count | goal | hardware | won_count | median_value | median_advantage_ratio | "
-            "median_utilization_fraction | model_count | hardware_count | runner_up",
-            lay={
-                "keep": "goal hardware won_count median_value median_utilization_fraction",
-                "goal": lambda row: GOALS[row.goal],
-                "median_value": lambda row: (
-                    show_share(row.median_value) if row.unit == "1" else show_quantity(row.median_value, row.unit)
-                ),
-            },
-            cells=lambda answer: {
-                "least_flop_count": partial(describe_size, answer),
-                "runner_up": lambda row: (
-                    f"{mark_projected(row.runner_up, answer.projected)} ({row.runner_up_won_count})"
-                    if row.runner_up
-                    else ""
-                ),
-            },
-            make=lambda answer, grid: (
-                grid,
-                Text(PAIRING(model=answer.scope.model, among="on the chips above" if len(answer.rows) > 1 else "")),
-            ),
-        ),
-    ),
-)
+def show_median(row: Pairing) -> str:
+    """Return the median of what a goal is measured by."""
+    return show_share(row.median_value) if row.unit == "1" else show_quantity(row.median_value, row.unit)
 
-PAGES: Final = {UtilizationAnswer: UTILIZATION}
+
+def show_used(answer: UtilizationAnswer, most: int) -> list[Section]:
+    """Return the section of the chips that run the model: their use, what limits it, and what helps most."""
+
+    def choose(row: Utilization) -> str:
+        return mark_choice(answer, answer.better[row.run_id]) if row.run_id in answer.better else ""
+
+    def show_gain(row: Utilization) -> str:
+        return Number(f"{show_plain(answer.better[row.run_id].gain_ratio)}x") if row.run_id in answer.better else ""
+
+    use, grade = Utilization.compute_utilization_fraction, Utilization.compute_grade
+    bound, remedy = derived("bottleneck, share of time", describe_bound), derived("remedy", choose)
+    gain = derived("throughput x efficiency", show_gain)
+    columns = (
+        Utilization.hardware,
+        use.ranking,
+        grade,
+        bound,
+        Utilization.idle_units_fraction,
+        *(() if answer.remedies is None else (remedy, gain)),
+        Utilization.bandwidth_utilization_fraction,
+        Utilization.average_power_w,
+    )
+    kept = (use, bound, remedy, gain, grade)
+    used = show_table(answer, "", answer.used_rows, columns, keep=kept, limit=most, noun="chips")
+    return count_left_out_below(answer.scope, used)
+
+
+def list_details(answer: UtilizationAnswer) -> Iterator[list[Section]]:
+    """Yield the tables behind that of the chips."""
+
+    def size(row: Pairing) -> str:
+        return describe_size(answer, row)
+
+    def name_next(row: Pairing) -> str:
+        name = mark_projected(row.runner_up or "", answer.projected)
+        return NEXT(name=name, won=row.runner_up_won_count) if row.runner_up else ""
+
+    yield show_table(answer, "Roofline", answer.rows, Utilization.table)
+    yield show_table(answer, "Flags", answer.flags, UtilizationFlag.table)
+    choice = Remedy.choice.by(partial(mark_choice, answer)).kept
+    yield show_table(answer, "Remedies", answer.tried, alter(Remedy.table, choice))
+    yield show_table(answer, "Efficient batch sizes", answer.varied_zones, BatchZone.table)
+    yield show_table(answer, "Gain of each precision", answer.precisions, PrecisionGain.table)
+    won, median, use = Pairing.won_count, Pairing.median_value, Pairing.median_utilization_fraction
+    altered = alter(
+        Pairing.table,
+        Pairing.least_flop_count.by(size),
+        Pairing.goal.by(lambda row: GOALS[row.goal]),
+        median.by(show_median),
+        Pairing.runner_up.by(name_next),
+    )
+    note = Text(PAIRING(model=answer.scope.model, among="on the chips above" if len(answer.rows) > 1 else ""))
+    yield show_table(
+        answer, PAIRINGS, answer.pairings, altered, note, keep=(Pairing.goal, Pairing.hardware, won, median, use)
+    )
+
+
+def list_steps(answer: UtilizationAnswer, repeated: Sequence[str]) -> list[list[str]]:
+    """Return commands on the least used chip: its subgraphs, and models and batches that fit unless asked."""
+    *others, worst = [answer.scope.spell(row.hardware) for row in answer.used]
+    steps = [BY_SUBGRAPH, *([] if answer.pairings else [BY_PAIRING]), *([] if "--batch" in repeated else [BY_BATCH])]
+    rivals = ",".join((*others[:SHOWN_RIVALS], worst))
+    return fill_steps(steps, None, repeated, model=answer.scope.model, worst=worst, rivals=rivals)
+
+
+def draw_utilization(answer: UtilizationAnswer, asked: Asked) -> Document:
+    """Return the document of the use of chips."""
+    first, rest = first_and_rest([show_used(answer, asked.most(10)), *list_details(answer)])
+    return compose_runs(
+        answer,
+        answer.facts,
+        first,
+        answer.rows,
+        headline=describe_use(answer.facts),
+        reasons=list_reasons(answer.facts)[:MOST_WHY],
+        trust=describe_ranges(answer.facts),
+        details=rest,
+        notes=[UNTRACED(untraced=answer.untraced)] if answer.untraced else [],
+        steps=list_steps(answer, asked.repeated),
+        picture=partial(draw_rooflines, answer),
+    )
+
+
+PAGES: Final = {UtilizationAnswer: Page[UtilizationAnswer](draw=draw_utilization, draw_figures=draw_figures)}

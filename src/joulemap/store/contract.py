@@ -45,6 +45,8 @@ class Query:
     """Columns by which rows are sorted."""
     parameters: tuple[Parameter, ...]
     columns: tuple[Column, ...]
+    table: tuple[str, ...] = ()
+    """Columns that tables of answers show, each with how: `energy_j.kept`."""
     sql: str
     path: Path
     """File with the SQL."""

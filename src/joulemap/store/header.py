@@ -20,6 +20,9 @@ the columns of its last SELECT. Columns that its header does not declare are dec
 `words.toml` for all queries. `heading` and `shown` of a column say how the tables of answers head and format it; a
 shipped query may state these alone, as in `rank = { heading = "#" }`, where another declares the column.
 
+`table` names the columns that tables of answers show unless a page says others, each with how a `Col` says it is shown:
+`["rank", "name.kept"]`.
+
 The contract is name, version, parameters, columns, grain, order and the meaning of every number. Once it is released, a
 change of any of these becomes a new version next to the old file; an additional column does not. `record` is the Python
 type of the rows, if there is one: `make rows` generates it from the columns. `values` is the type of a text with a
@@ -55,6 +58,7 @@ _KINDS: Final = {
     "summary": str,
     "grain": str,
     "order": list,
+    "table": list,
     "parameters": dict,
     "columns": dict,
 }
@@ -109,6 +113,7 @@ def parse_query(path: Path) -> Query:
         order=tuple(header["order"] if "order" in header else _read_order(path, match["sql"])),
         parameters=read_entries(Parameter, header.get("parameters", {})),
         columns=read_entries(Column, header.get("columns", {})),
+        table=tuple(header.get("table", ())),
         sql=match["sql"].strip(),
         path=path,
     )

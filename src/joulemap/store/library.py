@@ -168,6 +168,7 @@ def _load(name: str, version: int, path: Path | None) -> Query:
         summary=head["summary"],
         grain=head["grain"],
         order=tuple(head["order"]),
+        table=tuple(head["table"]),
         parameters=tuple(Parameter(**one) for one in head["parameters"]),
         columns=tuple(Column(**one) for one in head["columns"]),
         sql=text[start : text.index(";\n", start)],

@@ -480,7 +480,7 @@ def grid(
     shown = choose_rows(rows.rows, limit, stays)
 
     def read(row: Row, name: str) -> Any:
-        return row[places[name]] if isinstance(row, tuple) else getattr(row, name)
+        return row[places[name]] if name in places and isinstance(row, tuple) else getattr(row, name)
 
     def cell(row: Row, what: str | Callable[[Row], str]) -> str:
         if not isinstance(what, str):
@@ -531,9 +531,7 @@ def _find_energy(row: Any, what: object, places: Mapping[str, int]) -> EnergyCel
     field = _field(what)
 
     def read(name: str) -> Any:
-        if isinstance(row, tuple):
-            return row[places[name]] if name in places else None
-        return getattr(row, name, None)
+        return row[places[name]] if name in places and isinstance(row, tuple) else getattr(row, name, None)
 
     run_id = what.find_run(row) if isinstance(what, FieldCell) and what.find_run else read(find_energy_runs()[field])
     return None if run_id is None else EnergyCell(field, run_id, read(field))

@@ -119,7 +119,7 @@ def serve_model(source: Source, model: str, chips: MatchedChips, asked: Asked) -
     served = list(_price(model, question, cases, devices, widths, asked))
     served += _divide(question, cases, devices, served, widths, settings, asked)
     alone = {one.label: name_options(devices, [(one.label, 1)]) for one in devices}
-    served = [attrs.evolve(row, options=row.options or alone.get(row.label, "")) for row in served]
+    served = [row.replace(options=row.options or alone.get(row.label, "")) for row in served]
     order = {one: index for index, one in enumerate(dict.fromkeys((*WEIGHTS, *(row.weights for row in served))))}
     return sorted(served, key=lambda row: (order[row.weights], -(row.tokens_per_s or 0.0)))
 

@@ -124,7 +124,7 @@ def find_causes(
     better = [one for one in causes if one.row.inside_count]
     better = better or [one for one in causes if one.row.misfit < BETTER * one.row.plain_misfit]
     better.sort(key=_rank)
-    return [attrs.evolve(one, row=attrs.evolve(one.row, rank=number)) for number, one in enumerate(better, start=1)]
+    return [attrs.evolve(one, row=one.row.replace(rank=number)) for number, one in enumerate(better, start=1)]
 
 
 def _miss(reading: Reading, predicted: Forecast) -> float:

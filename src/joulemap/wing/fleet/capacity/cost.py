@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-import attrs
-
 from joulemap.domain import find_unknown, take
 from joulemap.domain.use import add_up
 from joulemap.wing.fleet.capacity.row import LATE, OK, DeviceLoad, FleetRow, count_likely, find_enough
@@ -111,8 +109,7 @@ def complete_fleet(
     modules_w = station.module_power_w * devices
     power_w, grown_w = power_w + modules_w, grown_w + modules_w
     hosts, owned = 1.0 + station.host_energy_share_ratio, demand.owned.get(station.hardware_id, 0)
-    row = attrs.evolve(
-        make_late(station, ""),
+    row = make_late(station, "").replace(
         **columns,
         status=OK,
         device_count=devices,
@@ -124,7 +121,7 @@ def complete_fleet(
         idle_power_w=idle_w * devices + modules_w,
         **cost_fleet(station, loads, devices, owned, idle_w),
     )
-    row = attrs.evolve(row, likely_device_count=count_likely(row), enough_fraction=find_enough(row))
+    row = row.replace(likely_device_count=count_likely(row), enough_fraction=find_enough(row))
     return row, list_levels(row.label, station, loads, idle_w, owned)
 
 
@@ -144,7 +141,7 @@ def list_levels(
         LevelRow(
             label=label,
             rate_per_s=one.level.rate_per_s,
-            share_fraction=one.level.share,
+            time_fraction=one.level.share,
             device_count=one.devices,
             busy_fraction=one.busy_devices / one.devices if one.devices else 0.0,
             power_w=one.draw(idle_w, station.module_power_w),

@@ -190,7 +190,7 @@ def size_deployments(
     if len(choices) > 1:
         stored_so = whole if question.is_published else None
         narrow = [None if one.plan is stored_so else one.case.quality for one in opened]
-        rows = (attrs.evolve(one.row, quality=loss) for one, loss in zip(sized, narrow, strict=True))
+        rows = (one.row.replace(quality=loss) for one, loss in zip(sized, narrow, strict=True))
         sized = [attrs.evolve(one, row=row) for one, row in zip(sized, rows, strict=True)]
     both = [(one.server, row) for one, row in zip(opened, sized, strict=True) if not one.refusal]
     return SizedFleets(
@@ -268,7 +268,7 @@ def size_servers(opened: Sequence[tuple[Division, Station]], report: Callable[[i
 def _refuse(division: Division, station: Station, reason: str, taken: float | None = None) -> Sizing:
     """Return the row of servers that miss their targets; `taken` is the ratio of their time to the target."""
     late = make_late(station, reason, taken)
-    return Sizing(row=attrs.evolve(late, **_name(division.case)), station=station)
+    return Sizing(row=late.replace(**_name(division.case)), station=station)
 
 
 def _size(division: Division, station: Station) -> Sizing:

@@ -174,7 +174,11 @@ def here(
         usd_per_kwh=asked.usd_per_kwh,
         parts=tuple(f"{one.count} x {one.label}" if one.count > 1 else one.label for one in usable),
         memory=describe_memory(machine),
-        devices=make_table("here devices", DeviceRow, [DeviceRow(**take(DeviceRow, one)) for one in chips.devices]),
+        devices=make_table(
+            "here devices",
+            DeviceRow,
+            [DeviceRow(**take(DeviceRow, one), chip_count=one.count) for one in chips.devices],
+        ),
         served=make_table("here served", ServedHere, served),
         runs=make_table("here runs", RunHere, runs),
         checks=tuple(_list_checks(model, usable, served, runs, asked, machine.system, inputs)),
