@@ -62,7 +62,7 @@ def walk(path: Path) -> list[ast.AST]:
 NOTATION = {
     "ask.answer", "ask.calibrate", "ask.check", "ask.constant", "ask.cost", "ask.flip", "ask.hardware",
     "ask.measure", "ask.package_check", "ask.subject", "ask.validate", "show.column", "show.fact", "show.layout",
-    "show.model", "show.page", "show.report", "show.shape", "show.view", "wing.here.ask.here",
+    "show.model", "show.page", "show.report", "show.view", "wing.here.ask.here",
     "wing.verify.ask.watch",
 }  # fmt: skip
 """Modules that read a notation: names of types, options, models, columns, constants, operators and files, arithmetic of

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
+from joulemap.domain.computed import make_table
 from joulemap.domain.table import Row
 from joulemap.store.library import find_query
 from tools.public import place_names
@@ -47,7 +48,8 @@ def _write_name(module: str, name: str) -> Iterator[str]:
     value = getattr(import_module(module), name)
     if inspect.isclass(value) and issubclass(value, Row) and value is not Row:
         yield f".. autoclass:: {module}.{name}\n"
-        for column in find_query(value.query).columns:
+        is_queried = bool(value.query)
+        for column in find_query(value.query).columns if is_queried else make_table("", value, ()).columns:
             text = f"{column.unit}: {column.meaning}" if column.unit else column.meaning
             meaning = re.sub(r"([*|\\]|(?<=\w)_\b)", r"\\\1", text)
             yield f"   .. attribute:: {column.name}\n      :type: {spell_type(column)}\n\n      {meaning}\n"

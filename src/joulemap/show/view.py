@@ -42,10 +42,14 @@ class Options(TypedDict, total=False):
     """Levels of modules."""
 
 
+def _import_show(answer: Answer) -> Any:
+    """Return the module that shows answers of a class."""
+    return import_module(re.sub(r"\.ask\b", ".show", type(answer).__module__, count=1))
+
+
 def find_page(answer: Answer) -> Page[Any]:
     """Return what shows answers of a class."""
-    name = re.sub(r"\.ask\b", ".show", type(answer).__module__, count=1)
-    pages: Mapping[type[Answer], Page[Any]] = import_module(name).PAGES
+    pages: Mapping[type[Answer], Page[Any]] = _import_show(answer).PAGES
     return pages[type(answer)]
 
 
@@ -78,9 +82,8 @@ def draw_html(answer: Answer) -> str:
 
 def compose_report(answer: ReportAnswer) -> Report:
     """Return the page of a report."""
-    from joulemap.show.report import compose_report
-
-    return compose_report(answer)
+    report: Report = _import_show(answer).compose_report(answer)
+    return report
 
 
 def write_page(report: Report) -> str:

@@ -198,12 +198,17 @@ def _list_parameters(answer: ExploreAnswer) -> dict[str, tuple[str, str]]:
     return {name_parameter(answer.survey, name): (name_column(name, unit), unit) for name, unit in units.items()}
 
 
+def _find_places(answer: ExploreAnswer) -> dict[str, tuple[int, str]]:
+    """Return column of a design -> its place and unit."""
+    return {one.name: (place, one.unit) for place, one in enumerate(answer.rows.columns)}
+
+
 def list_columns(answer: ExploreAnswer, rows: Table[Any]) -> Iterator[Col[Any]]:
     """Yield the columns of designs: the settings that differ, the parameters, the reason to choose, the outcomes.
 
     They are those of the varied numbers and the objectives, so that no type of rows has them.
     """
-    places = {one.name: (place, one.unit) for place, one in enumerate(answer.rows.columns)}
+    places = _find_places(answer)
     index, picks = places["design_index"][0], name_picks(answer)
     yield from (Col[Any](name).kept for name in _list_differing(rows))
     for heading, (name, unit) in _list_parameters(answer).items():
@@ -221,7 +226,7 @@ def list_columns(answer: ExploreAnswer, rows: Table[Any]) -> Iterator[Col[Any]]:
 
 def show_designs(answer: ExploreAnswer, title: str, rows: Table[Any], most: int) -> list[Section]:
     """Return the section of designs."""
-    index, picks = answer.rows.names.index("design_index"), name_picks(answer)
+    index, picks = _find_places(answer)["design_index"][0], name_picks(answer)
     return show_table(
         answer,
         title,

@@ -32,7 +32,7 @@ from joulemap.show import (
     show_table,
 )
 from joulemap.show.page import tell_left_out
-from joulemap.show.present.document import SHARE_HEADING, choose_rows
+from joulemap.show.present.document import choose_rows
 from joulemap.wing.llm.ask.batch import GOALS as METRICS, VALUES
 from joulemap.wing.llm.ask.llm import LlmAnswer
 from joulemap.wing.llm.ask.served import TAIL
@@ -168,7 +168,7 @@ def show_loads(answer: LlmAnswer, limit: int) -> list[Section]:
     """Return the section of deployments under a load."""
     of, taken = LoadRow, [answer.loads[one - 1] for one in load.list_taken(answer.facts)] if answer.loads else []
     stable: Col[LoadRow] = derived("keeps up", lambda row: "no" if row.is_growing else "yes")
-    assumed = of.assumed_energy_fraction.headed(SHARE_HEADING).by(lambda row: show_assumed(find_assumed(row)))
+    assumed = of.assumed_energy_fraction.by(lambda row: show_assumed(find_assumed(row)))
     columns = (
         of.label,
         of.first_token_s.kept,

@@ -29,7 +29,6 @@ from joulemap.show import (
     show_range,
     show_table,
 )
-from joulemap.show.present.document import SHARE_HEADING
 from joulemap.show.present.template import join_clauses
 from joulemap.wing.place.ask.place import ALONE, PlaceAnswer
 from joulemap.wing.place.ask.placement_row import find_assumed
@@ -193,7 +192,7 @@ def lay_placements(answer: PlaceAnswer) -> list[Section]:
     shown = {
         name: value.within(width).ranking.drawn if name == goal else value for name, (value, width) in decided.items()
     }
-    assumed = of.assumed_energy_fraction.headed(SHARE_HEADING).by(lambda row: show_assumed(find_assumed(row))).kept
+    assumed = of.assumed_energy_fraction.by(lambda row: show_assumed(find_assumed(row))).kept
     columns = (
         of.placement,
         of.form.kept,

@@ -7,6 +7,7 @@ from typing import Final
 from joulemap.ask import Facts, Score
 from joulemap.domain import Col
 from joulemap.show import (
+    SPLIT,
     Asked,
     Document,
     Grid,
@@ -18,12 +19,14 @@ from joulemap.show import (
     derived,
     describe_trust,
     draw,
+    lay_tree,
     list_facts,
     list_notes,
+    name_module,
     show,
     show_quantity,
+    show_total,
 )
-from joulemap.show.model import SPLIT, lay_tree, name_module, show_total
 from joulemap.show.part import describe_ranges
 from joulemap.wing.verify.ask.watch import WatchAnswer
 from joulemap.wing.verify.generated.row import WatchedModule
