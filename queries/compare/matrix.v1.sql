@@ -2,6 +2,11 @@
 record = "ModelFigure"
 summary = "Figures of several models on several chips, with the best hardware of each model and the best model of each hardware"
 grain = "one row per requested model and hardware, refused ones included"
+table = [
+    "model", "hardware", "status", "energy_j.kept", "latency_s.kept", "average_power_w",
+    'compute_utilization_fraction.headed("utilization")', "throughput_per_s", "edp_js", "peak_memory_bytes",
+    "ops_per_j",
+]
 order = ["model's first position in run_ids", "workload_id", "hardware_rank, refused runs last", "hardware", "run_id"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to compare" }

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import attrs
 
 from joulemap.ask.contest import ContestAnswer, ModelsAnswer
 from joulemap.ask.fact import Choice, Entry, Win
 from joulemap.domain.metric import METRIC
+from joulemap.domain.settings import Division
 from joulemap.generated.compare import Contender, ModelFigure
+from joulemap.show.choice import MOST_WHY
+from joulemap.show.column import show_table
 from joulemap.show.layout import draw_ranges
-from joulemap.show.page import Figures, draw_figure, sketch
+from joulemap.show.page import (
+    Asked,
+    Drawings,
+    Figures,
+    Page,
+    compose_runs,
+    count_left_out_below,
+    draw_figure,
+    fill_steps,
+    sketch,
+)
 from joulemap.show.present.cell import Number, mark_projected, show_quantity
-from joulemap.show.present.document import Grid
+from joulemap.show.present.document import Document, Grid, Section
 from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import title_runs
-from joulemap.show.shape import Part, Shape
 from joulemap.show.title import Title
 from joulemap.show.win import (
     COUNTED,
@@ -36,8 +48,12 @@ BEST: Final = ("best", "advantage")
 MORE_ON: Final = Template("more on {name}")
 ALIKE: Final = Template("{count} tied")
 
-EXPLAIN: Final = "explain {model} {other} {best} --metric {metric}"
-ANALYZE: Final = "analyze {model} {best} --level subgraph"
+EXPLAIN: Final = Template("explain {model} {other} {best} --metric {metric}")
+ANALYZE: Final = Template("analyze {model} {best} --level subgraph")
+MODEL_STEPS: Final = (
+    Template("compare {model} --level subgraph --hardware {some} --metric {metric}"),
+    Template("compare {models} --level run --hardware {best}"),
+)
 
 SHOWN_HARDWARE: Final = 4
 """Maximum chips that the follow-up command compares by subgraph."""
@@ -161,40 +177,53 @@ def title_parts(answer: ContestAnswer, model: str = "") -> Title:
     return attrs.evolve(title, values=values, about=OF_EACH(metric=METRIC[answer.metric].label, part=answer.by))
 
 
-def choose_parts(answer: ContestAnswer, **_: Any) -> Mapping[str, Any]:
-    """Return the title, and steps on the best chip in all and the one with most wins, or on the two best in all if they
-    are one, or on the first by wins if the metric has no total.
+def list_part_steps(answer: ContestAnswer, repeated: Sequence[str]) -> list[list[str]]:
+    """Return commands on the best chip in all and the one with most wins, or on the two best in all if they are one, or
+    on the first by wins if the metric has no total.
     """
     facts = answer.facts
     choice = next(iter(facts.of(Choice)), None)
     best, *others = [facts.runs[run_id].hardware for run_id in choice.runs[:2]] if choice is not None else [""]
     leads = [facts.runs[one.run].hardware for one in list_wins(facts)[:1]]
     ranked = [best, *leads, *others] if best else [*leads, *(row.hardware for row in answer.rows)]
-    named = list(dict.fromkeys(ranked))[:2]
-    hardware = [answer.scope.spell(name) for name in named]
-    return {
-        "title": title_parts(answer),
-        "notes": [COUNTED] if answer.facts.of(Win) else [],
-        "dropped": [EXPLAIN] * (len(hardware) < 2) + [ANALYZE] * (not hardware or answer.by != "subgraph"),
-        "model": answer.scope.model,
-        "metric": answer.metric,
-        "best": next(iter(hardware), ""),
-        "other": next(reversed(hardware), ""),
-    }
+    hardware = [answer.scope.spell(name) for name in list(dict.fromkeys(ranked))[:2]]
+    deeper = [ANALYZE] if hardware and answer.by == "subgraph" else []
+    return fill_steps(
+        [EXPLAIN, *deeper] if len(hardware) > 1 else deeper,
+        None,
+        repeated,
+        model=answer.scope.model,
+        metric=answer.metric,
+        best=next(iter(hardware), ""),
+        other=next(reversed(hardware), ""),
+    )
 
 
-def divide_models(answer: ContestAnswer, those: slice) -> list[tuple[Mapping[str, Any], Any]]:
-    """Return the name, the two best runs and the rows of some models; the only model is not named."""
+def show_workloads(answer: ContestAnswer, most: int) -> Iterator[Section]:
+    """Yield the section of each model, with a picture of its two best runs; the only model is not named."""
     pairs = {one.model: one.runs[:2] for one in reversed(answer.facts.of(Choice)) if len(one.runs) > 1}
-    is_several = len(answer.workloads) > 1
-    named = [(rows[0].model if is_several else "", rows) for rows in answer.workloads[those]]
-    return [({"head": model, "pair": pairs.get(model, ())}, rows) for model, rows in named]
-
-
-def draw_parts(answer: ContestAnswer, rows: Any, limit: int, *, pair: Sequence[int], **_: Any) -> Grid:
-    """Return the grid of one model."""
     takes_all = answer.scope.settings.takes_all
-    return lay_parts(rows, answer.projected, answer.by, limit, pair, takes_all=takes_all)
+    for rows in answer.workloads:
+        model = rows[0].model if len(answer.workloads) > 1 else ""
+        drawn = lay_parts(rows, answer.projected, answer.by, most, pairs.get(model, ()), takes_all=takes_all)
+        yield Section(model, drawn, is_tight=True)
+
+
+def draw_parts(answer: ContestAnswer, asked: Asked) -> Document:
+    """Return the document of the best chip of each subgraph or operator."""
+    first, *others = show_workloads(answer, asked.most(10))
+    return compose_runs(
+        answer,
+        answer.facts,
+        count_left_out_below(answer.scope, [first]),
+        answer.rows,
+        title=title_parts(answer),
+        headline=describe_parts(answer.facts),
+        reasons=list_part_reasons(answer.facts)[:MOST_WHY],
+        details=others,
+        notes=[COUNTED] if answer.facts.of(Win) else [],
+        steps=list_part_steps(answer, asked.repeated),
+    )
 
 
 def draw_heatmaps(answer: ContestAnswer) -> Figures:
@@ -209,7 +238,7 @@ def draw_heatmaps(answer: ContestAnswer) -> Figures:
     return tuple(drawn)
 
 
-def lay_models(answer: ModelsAnswer, _rows: Any, _limit: int, **_: Any) -> Grid:
+def lay_models(answer: ModelsAnswer) -> Grid:
     """Return a grid with a row per model, a column per chip, the best chip, and the interval of its value."""
     contests = [list(rows) for _, rows in groupby(answer.rows, lambda row: row.workload_id)]
     takes_all = answer.scope.settings.takes_all
@@ -225,66 +254,44 @@ def lay_models(answer: ModelsAnswer, _rows: Any, _limit: int, **_: Any) -> Grid:
     return attrs.evolve(drawn, pictures=(picture,))
 
 
-def choose_models(answer: ModelsAnswer, **_: Any) -> Mapping[str, Any]:
-    """Return the title and the values of slots in the steps."""
+def list_model_steps(answer: ModelsAnswer, repeated: Sequence[str]) -> list[list[str]]:
+    """Return commands on the parts of the first model on several chips, and on all models on the first chip."""
     answered = sorted((row for row in answer.rows if row.status == "ok"), key=lambda row: not row.is_available)
     hardware = list(dict.fromkeys(answer.scope.spell(row.hardware) for row in answered))
+    return fill_steps(
+        MODEL_STEPS,
+        None,
+        repeated,
+        model=answer.rows[0].model,
+        models=answer.scope.models,
+        some=",".join(hardware[:SHOWN_HARDWARE]),
+        best=hardware[0],
+        metric=answer.metric,
+    )
+
+
+def draw_models(answer: ModelsAnswer, asked: Asked) -> Document:
+    """Return the document of the best chip of each model."""
     about = OF_EACH(metric=METRIC[answer.metric].label, part="model")
-    return {
-        "title": attrs.evolve(title_runs(answer.scope), about=about),
-        "model": answer.rows[0].model,
-        "models": answer.scope.models,
-        "some": ",".join(hardware[:SHOWN_HARDWARE]),
-        "best": hardware[0],
-        "metric": answer.metric,
-    }
+    return compose_runs(
+        answer,
+        answer.facts,
+        count_left_out_below(answer.scope, [Section("", lay_models(answer))]),
+        answer.rows,
+        title=attrs.evolve(title_runs(answer.scope), about=about),
+        headline=describe_models(answer.facts),
+        reasons=list_model_reasons(answer.facts)[:MOST_WHY],
+        details=show_table(answer, "Figures (per batch)", answer.rows, ModelFigure.table),
+        steps=list_model_steps(answer, asked.repeated),
+    )
+
+
+def sketch_models(answer: ModelsAnswer, _by: Division) -> Drawings:
+    """Return the drawing of the values of each model."""
+    return (sketch("models", answer.rows, {"quantity": METRIC[answer.metric].label}),)
 
 
 PAGES: Final = {
-    ContestAnswer: Shape(
-        first=describe_parts,
-        why=list_part_reasons,
-        choices=choose_parts,
-        draw=draw_heatmaps,
-        csv="rows",
-        steps=(EXPLAIN, ANALYZE),
-        limit=10,
-        parts=(
-            Part(
-                title="{head}",
-                table="first",
-                divide=lambda answer: divide_models(answer, slice(1)),
-                draw=draw_parts,
-                counts_left_out=True,
-            ),
-            Part(
-                title="{head}",
-                table="others",
-                divide=lambda answer: divide_models(answer, slice(1, None)),
-                draw=draw_parts,
-                is_tight=True,
-            ),
-        ),
-    ),
-    ModelsAnswer: Shape(
-        first=describe_models,
-        why=list_model_reasons,
-        choices=choose_models,
-        sketch=lambda answer, _: (sketch("models", answer.rows, {"quantity": METRIC[answer.metric].label}),),
-        csv="rows",
-        steps=(
-            "compare {model} --level subgraph --hardware {some} --metric {metric}",
-            "compare {models} --level run --hardware {best}",
-        ),
-        parts=(
-            Part(table="contests", rows="rows", draw=lay_models, counts_left_out=True),
-            Part(
-                title="Figures (per batch)",
-                table="rows",
-                columns="model | hardware | status | *energy_j | *latency_s | average_power_w | "
-                "utilization compute_utilization_fraction | throughput_per_s | edp_js | peak_memory_bytes | "
-                "ops_per_j",
-            ),
-        ),
-    ),
+    ContestAnswer: Page[ContestAnswer](draw=draw_parts, draw_figures=draw_heatmaps),
+    ModelsAnswer: Page[ModelsAnswer](draw=draw_models, sketch=sketch_models),
 }
