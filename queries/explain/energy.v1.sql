@@ -2,6 +2,10 @@
 record = "EnergyTerm"
 summary = "Exact additive decomposition of the difference between two runs' energies"
 grain = "one row per term; terms sum to the difference B minus A, exactly"
+table = [
+    "term", "category_a", "action.kept", "difference_j.kept.ranking.drawn", 'share_fraction.headed("share")',
+    "count_a.kept", "count_b.kept", "energy_per_action_a_j.kept", "energy_per_action_b_j.kept", "per", "basis_a",
+]
 order = ["absolute difference_fj descending", "component", "action", "term"]
 [parameters]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }

@@ -2,6 +2,10 @@
 record = "LatencyTerm"
 summary = "Exact additive decomposition of the difference between two runs' latencies by bottleneck of each subgraph"
 grain = "one row per term and resource; terms sum to the difference B minus A, exactly"
+table = [
+    "term", "contributor.kept", "difference.kept.ranking.drawn", 'share_fraction.headed("share").kept',
+    'part_count.headed("subgraphs")', "count_a.kept", "count_b.kept", "price_a.kept", "price_b.kept", "per",
+]
 order = ["absolute difference_exact descending", "contributor", "term"]
 [parameters]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }

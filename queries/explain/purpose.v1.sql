@@ -2,6 +2,7 @@
 record = "PurposeDifference"
 summary = "Energy and time of two runs of a language model by purpose: weights, cache, attention, experts, logits, communication, host, static"
 grain = "one row per purpose of either run; energies and times each sum to the difference B minus A, exactly"
+table = ["purpose", "energy_a_j.kept", "energy_b_j.kept", "latency_a_s.kept", "latency_b_s.kept", "share_fraction"]
 order = ["absolute difference of the metric descending", "purpose"]
 [parameters]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }

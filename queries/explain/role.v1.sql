@@ -2,6 +2,11 @@
 record = "RoleDifference"
 summary = "Energy of two runs by role of the actions, which groups equivalent actions of different classes, with the parts of the difference due to count and energy per unit"
 grain = "one row per role of either run; differences sum to B minus A, exactly"
+table = [
+    "role", "energy_a_j.kept", "energy_b_j.kept", "difference_j.kept.drawn", 'share_fraction.headed("share")',
+    "count_a.kept", "count_b.kept", "price_a_j.kept", "price_b_j.kept", "by_count_fj", "by_price_fj", "actions_a",
+    "actions_b", "way_a.if_any", "way_b.if_any",
+]
 order = ["absolute difference_fj descending", "role"]
 [parameters]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }

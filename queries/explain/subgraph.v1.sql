@@ -2,6 +2,11 @@
 record = "SubgraphDifference"
 summary = "Differences of two runs by subgraph"
 grain = "one row per subgraph of either run, matched by name; energies, times and shares sum to the difference, exactly"
+table = [
+    "name", "fusion_pattern", "difference.ranking.drawn", 'share_fraction.headed("share")',
+    'largest_action.headed("mostly")', "largest_difference_j", "energy_a_fj", "energy_b_fj", "latency_a_fs",
+    "latency_b_fs", "bottleneck_a", "bottleneck_b",
+]
 order = ["absolute difference of the metric descending", "name"]
 [parameters]
 metric = { type = "VARCHAR", default = "energy", meaning = "metric of share_fraction and of the order: energy, latency, edp or memory" }

@@ -424,10 +424,10 @@ def draw_delays(answer: DifferenceAnswer, rows: Any, limit: int, **_: Any) -> li
     """Return the terms of the latency difference with their proof."""
     pair = answer.explanation
     if pair is None or not rows.rows:
-        return lay_terms(rows, limit)
+        return lay_terms(answer, rows, limit)
     terms = (row.difference_exact for row in rows)
     return [
-        *lay_terms(rows, limit),
+        *lay_terms(answer, rows, limit),
         prove_terms(pair, terms, pair.total.latency_difference_fs, EXACT_UNITS["latency"]),
     ]
 

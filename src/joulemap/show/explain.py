@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import attrs
 
 from joulemap.ask.explain import ExplainAnswer
 from joulemap.ask.fact import LEADING
 from joulemap.domain.metric import METRIC
-from joulemap.domain.settings import BATCHES, DifferenceDivision
-from joulemap.show.page import Figures
+from joulemap.domain.settings import BATCHES, Division
+from joulemap.show.choice import MOST_WHY
+from joulemap.show.page import Asked, Figures, Page, compose_runs, fill_steps
 from joulemap.show.pair import (
-    DIVISIONS,
-    choose_share,
+    has_shares,
+    lay_actions,
+    lay_categories,
+    lay_metric,
+    lay_purposes,
+    lay_roles,
     name_pair,
+    show_subgraphs,
+    show_traffic,
 )
-from joulemap.show.present.document import Lines
+from joulemap.show.present.document import Block, Document, Lines, Section
 from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.run import find_conditions, title_runs
-from joulemap.show.shape import Part, Shape
 from joulemap.show.term import CLASS_NOTE, describe_difference, describe_ranges, list_reasons
 from joulemap.show.title import Title, bind
 
@@ -39,14 +45,6 @@ OF_SERVED: Final = {"logits", "communication"}
 OF_LANGUAGE: Final = {"attention", "cache", "experts", *OF_SERVED}
 """Purposes of work that occur only in language models."""
 
-TABLES: Final[Mapping[DifferenceDivision, str]] = {
-    "category": "categories",
-    "purpose": "purposes",
-    "role": "roles",
-    "subgraph": "subgraphs",
-}
-"""Division -> table; that of actions depends on the metric."""
-
 
 def title(answer: ExplainAnswer) -> Title:
     """Return the title: scope, metric, A and B."""
@@ -58,46 +56,76 @@ def title(answer: ExplainAnswer) -> Title:
     )
 
 
-def choose(
-    answer: ExplainAnswer, *, by: DifferenceDivision | None = None, repeated: Sequence[str] = (), **_: Any
-) -> Mapping[str, Any]:
-    """Return the shown parts, their columns of shares, and the steps.
+def find_division(answer: ExplainAnswer, asked: Division | None) -> str:
+    """Return the table that is shown first.
 
     The default division is by category; for a pass of a served language model it is by purpose of the work.
     """
-    metric, purposes = answer.metric, {row.purpose for row in answer.purposes}
+    is_memory, terms = answer.metric == "memory", "terms" if answer.metric_terms is None else "metric_terms"
+    is_served = not is_memory and OF_SERVED & {row.purpose for row in answer.purposes}
+    by = asked or ("purpose" if is_served else "category")
+    tables = {"purpose": "purposes", "role": "roles", "subgraph": "subgraphs"}
+    return tables.get(by) or ("categories" if by == "category" and not is_memory else terms)
+
+
+def list_sections(answer: ExplainAnswer, shown: str, most: int) -> dict[str, list[Section]]:
+    """Return the sections of the difference by table; those of other metrics and models only if they are `shown`."""
+    metric, has_share = answer.metric, has_shares(answer)
     is_memory = metric == "memory"
-    by = by or ("purpose" if OF_SERVED & purposes and not is_memory else "category")
-    by = "action" if is_memory and by == "category" else by
-    terms = "terms" if answer.metric_terms is None else "metric_terms"
-    table = TABLES.get(by, terms)
-    share = choose_share(answer)
-    shown = [table, "traffic"] if is_memory else [table]
-    omitted = {
-        "metric_terms" if terms == "terms" else "terms",
-        *(() if metric in ("energy", "edp") else ("roles",)),
-        *(() if OF_LANGUAGE & purposes else ("purposes",)),
-    }
-    quantity = "bytes moved off chip" if is_memory else METRIC[metric].label
-    return {
-        "title": title(answer),
-        "csv": "terms" if table == terms and not answer.metric_terms else table,
-        "shown": shown,
-        "omitted": omitted.difference(shown),
-        "alone": "" if is_memory else table,  # its columns say what it is, and the notes that it is exact
-        "is_alone": not is_memory,
-        "has_reasons": by in ("category", "purpose") or is_memory,  # other divisions are the reasons
-        "spent": METRIC["energy" if is_memory else metric].label.capitalize(),
-        "quantity": quantity.capitalize(),
-        "mostly": "largest_action " if metric == "energy" else "",
-        "share": share,
-        "purpose_share": share and f"share of {'time' if metric == 'latency' else 'energy'} share_fraction",
-        **_choose_steps(answer, repeated),
-    }
+    spent = METRIC["energy" if is_memory else metric].label.capitalize()
+    quantity = ("bytes moved off chip" if is_memory else METRIC[metric].label).capitalize()
+    alone = "" if is_memory else shown  # its columns say what it is, and the notes that it is exact
+
+    def add(name: str, title: str, *blocks: Block, is_tight: bool = False) -> None:
+        sections[name] = [Section("" if name == alone else title, blocks, is_tight=is_tight)]
+
+    sections: dict[str, list[Section]] = {}
+    if answer.categories:
+        add("categories", f"{spent} by category", lay_categories(answer))
+    if metric in ("energy", "edp") or shown == "roles":
+        roles = lay_roles(answer, most, has_share=has_share, is_alone=alone == "roles")
+        add("roles", "Energy by role of the actions", *roles)
+    if answer.notes:
+        add("notes", "How these classes work", Lines(map(CLASS_NOTE, answer.notes)))
+    if answer.purposes and (shown == "purposes" or OF_LANGUAGE & {row.purpose for row in answer.purposes}):
+        add("purposes", "Energy and time by purpose", *lay_purposes(answer, has_share=has_share), is_tight=True)
+    if answer.metric_terms is None:
+        terms = lay_actions(answer, most, has_share=has_share, is_alone=alone == "terms")
+        add("terms", "Difference by action", *terms)
+    else:
+        is_alone = alone == "metric_terms"
+        terms = lay_metric(answer, answer.metric_terms, most, has_share=has_share, is_alone=is_alone)
+        add("metric_terms", "Terms of the difference", *terms)
+    title = "" if alone == "subgraphs" else f"{quantity} by subgraph"
+    sections["subgraphs"] = show_subgraphs(answer, title, most, has_share=has_share)
+    sections["traffic"] = show_traffic(answer, most)
+    return sections
 
 
-def _choose_steps(answer: ExplainAnswer, repeated: Sequence[str]) -> dict[str, Any]:
-    """Return the steps, first `flip` if the winner is uncertain, and the values of their slots."""
+def draw_difference(answer: ExplainAnswer, asked: Asked) -> Document:
+    """Return the document of the difference by one division."""
+    is_memory, shown = answer.metric == "memory", find_division(answer, asked.by)
+    sections = list_sections(answer, shown, asked.most(5))
+    names = [shown, "traffic"] if is_memory else [shown]
+    first = [one for name in names for one in sections.pop(name, [])]
+    is_reason = shown not in ("categories", "purposes") and not is_memory  # other divisions are the reasons
+    is_energy = shown == "metric_terms" and not answer.metric_terms
+    return compose_runs(
+        answer,
+        answer.facts,
+        first,
+        answer.own_tables["terms" if is_energy else shown],
+        title=title(answer),
+        headline=describe_difference(answer.facts),
+        reasons=[] if is_reason else list_reasons(answer.facts)[:MOST_WHY],
+        trust=describe_ranges(answer.facts),
+        details=[one for some in sections.values() for one in some],
+        steps=list_steps(answer, asked.repeated),
+    )
+
+
+def list_steps(answer: ExplainAnswer, repeated: Sequence[str]) -> list[list[str]]:
+    """Return the steps, first `flip` if the winner is uncertain."""
     total, subgraphs = answer.total, answer.subgraphs
     pair = [answer.scope.spell(name) for name in (total.hardware_a, total.hardware_b)]
     is_pair = pair[0] != pair[1]
@@ -120,10 +148,11 @@ def _choose_steps(answer: ExplainAnswer, repeated: Sequence[str]) -> dict[str, A
         if is_close and answer.scope.can_flip(total.hardware_a, total.hardware_b):
             steps.insert(0, "flip {model} {a} {b}[ --metric {metric}]")
     named = {"a": pair[0], "b": pair[1], "part": part, "batches": ",".join(map(str, BATCHES))}
-    return {"steps": steps, "row": total, **named, "metric": "" if answer.metric == "energy" else answer.metric}
+    metric = "" if answer.metric == "energy" else answer.metric
+    return fill_steps(map(Template, steps), total, repeated, **named, metric=metric)
 
 
-def draw(answer: ExplainAnswer) -> Figures:
+def draw_figures(answer: ExplainAnswer) -> Figures:
     """Return a waterfall figure from A through the causes to B."""
     from joulemap.show.waterfall import draw_waterfall
 
@@ -132,23 +161,4 @@ def draw(answer: ExplainAnswer) -> Figures:
     return (draw_waterfall(answer, subject, told),)
 
 
-EXPLAIN: Final = Shape(
-    first=describe_difference,
-    why=list_reasons,
-    trust=describe_ranges,
-    choices=choose,
-    draw=draw,
-    csv="{csv}",
-    limit=5,
-    parts=(
-        *DIVISIONS[:2],
-        Part(
-            title="How these classes work",
-            table="notes",
-            make=lambda answer, _: Lines(map(CLASS_NOTE, answer.notes)),
-        ),
-        *DIVISIONS[2:],
-    ),
-)
-
-PAGES: Final = {ExplainAnswer: EXPLAIN}
+PAGES: Final = {ExplainAnswer: Page[ExplainAnswer](draw=draw_difference, draw_figures=draw_figures)}

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final, TypeVar, cast
 
 import attrs
 
+from joulemap.ask.answer import Answer
 from joulemap.ask.explain import ExplainAnswer, MetricTerm
+from joulemap.domain.column import Col
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.role import ROLES, Role
 from joulemap.domain.table import Table
-from joulemap.generated.explain import CategoryDifference, RoleDifference
-from joulemap.show.layout import lay
+from joulemap.generated.explain import (
+    CategoryDifference,
+    EnergyTerm,
+    LatencyTerm,
+    PurposeDifference,
+    RoleDifference,
+    SubgraphDifference,
+    Traffic,
+)
+from joulemap.show.column import alter, lay_columns, show_table
 from joulemap.show.present.category import name_category
 from joulemap.show.present.cell import (
     is_tied,
@@ -25,13 +35,14 @@ from joulemap.show.present.cell import (
     show_signed,
     split_names,
 )
-from joulemap.show.present.document import Block, Grid, Text
+from joulemap.show.present.document import Block, Grid, Section, Text
 from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import prove
-from joulemap.show.shape import Part
 from joulemap.show.term import SI_WORDS
-from joulemap.system.units import FJ_PER_J
+from joulemap.system.units import FJ_PER_J, FS_PER_S
+
+Row = TypeVar("Row")
 
 HIDDEN_ATTENTION: Final = Template(
     "On {hardware:and}, computing attention adds no time, because each kernel waits longer for keys and values"
@@ -56,6 +67,7 @@ PURPOSES: Final[Mapping[str, str]] = {
 }
 """Purpose of work in a language model -> displayed name."""
 
+TRAFFIC: Final = "Bytes moved by each memory"
 SMALLER: Final = Template("{count} smaller terms")
 SUM: Final = "sum of all terms"
 TERM_NAMES: Final[Mapping[str, str]] = {
@@ -70,15 +82,7 @@ TERM_NAMES: Final[Mapping[str, str]] = {
 PRICE_NAMES: Final[Mapping[str, str]] = {"s": "time each", "B": "bytes each"}
 """Unit of a metric -> displayed name of the term `price`, if it differs from TERM_NAMES."""
 
-SHARE: Final = "share share_fraction | "
-"""Column of the shares of the difference, in the syntax of `lay`."""
-
 ACTION: Final = Template("{component}.{action}")
-TERM_COLUMNS: Final = Template(
-    "term | *contributor | *difference |[ *{share}] subgraphs part_count | *count_a | *count_b | *price_a | "
-    "*price_b | per"
-)
-
 NAMED: Final = 4
 """Maximum categories with a row each; the others share one."""
 
@@ -104,10 +108,14 @@ def find_role(row: RoleDifference) -> Role:
     return ROLES.get(row.role) or Role(row.role, row.role, "count")
 
 
-def choose_share(answer: ExplainAnswer) -> str:
-    """Return the column of shares; empty if the runs are tied or equal."""
-    is_small = is_tied(answer.probability) or not any(row.share_fraction for row in answer.categories)
-    return "" if is_small else SHARE
+def has_shares(answer: ExplainAnswer) -> bool:
+    """Return whether tables have the shares of the difference; not if the runs are tied or equal."""
+    return not is_tied(answer.probability) and any(row.share_fraction for row in answer.categories)
+
+
+def select(columns: Iterable[Col[Row]], *, has_share: bool) -> list[Col[Row]]:
+    """Return columns, without the shares of a difference that has none."""
+    return [one for one in columns if has_share or one.field != "share_fraction"]
 
 
 def lay_categories(answer: ExplainAnswer) -> Grid:
@@ -117,13 +125,18 @@ def lay_categories(answer: ExplainAnswer) -> Grid:
     listed = answer.categories.rows
     large = [row for row in listed if abs(row.share_fraction or 0.0) >= LEAST_NAMED][:NAMED]
     large, rest = (large, listed[len(large) :]) if len(listed) - len(large) > 1 and large else (list(listed), ())
-    drawn = lay(
+    spent = CategoryDifference.spent_a, CategoryDifference.spent_b
+    drawn = lay_columns(
+        answer,
         answer.categories.with_rows(large),
-        f"category | {name_a} spent_a | {name_b} spent_b | difference | {choose_share(answer)}",
-        ranked="difference",
-        keep="spent_a spent_b",
-        pictures="difference",
-        category=name_spent,
+        (
+            CategoryDifference.category.by(name_spent),
+            spent[0].headed(name_a),
+            spent[1].headed(name_b),
+            CategoryDifference.difference.ranking.drawn,
+            CategoryDifference.share_fraction.headed("share") if has_shares(answer) else None,
+        ),
+        keep=spent,
     )
     drawn = label_sides(answer, drawn)
     if rest:
@@ -157,11 +170,15 @@ def prove_terms(answer: ExplainAnswer, terms: Iterable[int], whole: int, unit: s
     return prove("rows", named, (sum(terms), whole, unit))
 
 
-def draw_purposes(answer: ExplainAnswer, drawn: Grid) -> list[Block]:
+def lay_purposes(answer: ExplainAnswer, *, has_share: bool) -> list[Block]:
     """Return the energies and times by purpose with their sums, and why attention takes no compute time in a run."""
     is_time = answer.metric == "latency"
     moved = [row.latency_difference_fs if is_time else row.energy_difference_fj for row in answer.purposes]
     after = "time B" if is_time else "energy B"
+    share = PurposeDifference.share_fraction.headed(f"share of {'time' if is_time else 'energy'}")
+    purpose = PurposeDifference.purpose.by(lambda row: PURPOSES[row.purpose])
+    columns = select(alter(PurposeDifference.table, purpose, share), has_share=has_share)
+    drawn = lay_columns(answer, answer.purposes, columns)
     picture = Picture(kind="difference", after=after, rows=tuple((float(one),) for one in moved))
     drawn = label_sides(answer, attrs.evolve(drawn, pictures=(picture,)))
     metrics: tuple[PartMetricName, ...] = ("energy", "latency")
@@ -173,60 +190,117 @@ def draw_purposes(answer: ExplainAnswer, drawn: Grid) -> list[Block]:
     return [_add_rows(drawn, [ALL, *ends], is_first=True), *told]
 
 
-def draw_energies(answer: ExplainAnswer, drawn: Grid, _limit: int, *, alone: str, table: str, **_: Any) -> list[Block]:
-    """Return a table of energies, with its proof unless the table is alone on a screen."""
-    drawn, terms = label_sides(answer, drawn), (row.difference_fj for row in getattr(answer, table))
-    return [drawn] if table == alone else [drawn, prove_terms(answer, terms, answer.total.difference_fj, "fJ")]
+def lay_roles(answer: ExplainAnswer, most: int, *, has_share: bool, is_alone: bool) -> list[Block]:
+    """Return the energies by role of the actions, with their proof unless they are alone."""
+    columns = alter(
+        RoleDifference.table,
+        RoleDifference.role.by(lambda row: find_role(row).noun),
+        RoleDifference.count_a.by(lambda row: _show_count(row, row.count_a)).kept,
+        RoleDifference.count_b.by(lambda row: _show_count(row, row.count_b)).kept,
+        RoleDifference.price_a_j.by(lambda row: _show_price(row, row.price_a_j)).kept,
+        RoleDifference.price_b_j.by(lambda row: _show_price(row, row.price_b_j)).kept,
+        RoleDifference.by_count_fj.by(lambda row: _show_effect(row, row.by_count_fj)),
+        RoleDifference.by_price_fj.by(lambda row: _show_effect(row, row.by_price_fj)),
+    )
+    drawn = lay_columns(answer, answer.roles, select(columns, has_share=has_share), limit=most, noun="roles")
+    terms = (row.difference_fj for row in answer.roles)
+    proof = [] if is_alone else [prove_terms(answer, terms, answer.total.difference_fj, "fJ")]
+    return [label_sides(answer, drawn), *proof]
 
 
-def draw_actions(answer: ExplainAnswer, drawn: Grid, limit: int, **given: Any) -> list[Block]:
+def lay_actions(answer: ExplainAnswer, most: int, *, has_share: bool, is_alone: bool) -> list[Block]:
     """Return the terms of the energy with their sums, and with their proof unless they are alone."""
+    share, count_a, count_b = EnergyTerm.share_fraction, EnergyTerm.count_a, EnergyTerm.count_b
+    columns = alter(
+        EnergyTerm.table,
+        EnergyTerm.term.by(lambda row: TERM_NAMES.get(row.term, row.term)),
+        EnergyTerm.category_a.by(lambda row: _join(row.category_a, row.category_b)),
+        EnergyTerm.action.by(ACTION).kept,
+        count_a.by(lambda row: _show_amount(row.count_a, row.per)).kept,
+        count_b.by(lambda row: _show_amount(row.count_b, row.per)).kept,
+        EnergyTerm.energy_per_action_a_j.by(lambda row: show_price(row.energy_per_action_a_j, row.per)).kept,
+        EnergyTerm.energy_per_action_b_j.by(lambda row: show_price(row.energy_per_action_b_j, row.per)).kept,
+        EnergyTerm.basis_a.by(lambda row: _join(row.basis_a, row.basis_b)),
+    )
+    columns = select(columns, has_share=has_share)
+    drawn = lay_columns(answer, answer.terms, columns, keep=(share, count_a, count_b), limit=most)
     differences = [row.difference_fj / FJ_PER_J for row in answer.terms]
-    summed = _add_sums(attrs.evolve(drawn, distinguishing=("term", "action")), differences, limit, "J")
-    return draw_energies(answer, summed, limit, **given)
+    summed = _add_sums(attrs.evolve(drawn, distinguishing=("term", "action")), differences, most, "J")
+    terms = (row.difference_fj for row in answer.terms)
+    proof = [] if is_alone else [prove_terms(answer, terms, answer.total.difference_fj, "fJ")]
+    return [label_sides(answer, summed), *proof]
 
 
-def lay_terms(terms: Table[MetricTerm], limit: int, share: str = SHARE) -> list[Block]:
+def lay_terms(answer: Answer, terms: Table[MetricTerm], most: int, *, has_share: bool = True) -> list[Block]:
     """Return a grid of the largest terms of a latency, memory or EDP difference, with their sums."""
     if not terms.rows:
         return [Text("Every term is equal on both.")]
-    drawn = lay(
-        terms,
-        TERM_COLUMNS(share=share),
-        limit=limit,
-        ranked="difference",
-        pictures="difference",
-        term=_name_term,
-        **AMOUNTS,
+    columns = alter(
+        LatencyTerm.table,
+        LatencyTerm.term.by(_name_term),
+        LatencyTerm.count_a.by(lambda row: _show_amount(row.count_a, row.per)).kept,
+        LatencyTerm.count_b.by(lambda row: _show_amount(row.count_b, row.per)).kept,
     )
-    return [_add_sums(drawn, [row.difference for row in terms], limit, terms[0].unit)]
+    alike = cast("Table[LatencyTerm]", terms)  # terms of every metric have the same columns
+    drawn = lay_columns(answer, alike, select(columns, has_share=has_share), limit=most)
+    return [_add_sums(drawn, [row.difference for row in terms], most, terms[0].unit)]
 
 
-def draw_terms(answer: ExplainAnswer, _rows: Any, limit: int, *, alone: str, share: str, **_: Any) -> list[Block]:
+def lay_metric(
+    answer: ExplainAnswer, terms: Table[MetricTerm], most: int, *, has_share: bool, is_alone: bool
+) -> list[Block]:
     """Return the terms of a difference in a metric other than energy, with their proof unless they are alone."""
-    terms = answer.metric_terms
-    laid = [] if terms is None else lay_terms(terms, limit, share)
-    if alone == "metric_terms" or not terms:
+    laid = lay_terms(answer, terms, most, has_share=has_share)
+    if is_alone or not terms:
         return laid
     exact = (row.difference_exact for row in terms)
     return [*laid, prove_terms(answer, exact, answer.difference_exact, EXACT_UNITS[answer.metric])]
 
 
-def _name_term(row: MetricTerm) -> str:
-    if row.term == "price" and row.unit in PRICE_NAMES:
-        return PRICE_NAMES[row.unit]
-    return TERM_NAMES.get(row.term, row.term)
-
-
-def name_largest(answer: ExplainAnswer) -> Mapping[str, Any]:
-    """Return the cells on the largest action of a subgraph: the role that it has."""
+def show_subgraphs(answer: ExplainAnswer, title: str, most: int, *, has_share: bool) -> list[Section]:
+    """Return the section of the differences by subgraph, with the role of the largest action of each."""
     nouns = {
         action: find_role(row).noun
         for row in answer.roles
         for actions in (row.actions_a, row.actions_b)
         for action in split_names(actions)
     }
-    return {"largest_action": lambda row: nouns.get(row.largest_action or "", "")}
+    row = SubgraphDifference
+    columns = alter(
+        row.table,
+        row.largest_action.headed("mostly").by(lambda one: nouns.get(one.largest_action or "", "")),
+        row.largest_difference_j.by(
+            lambda one: show_signed(one.largest_difference_j, "J") if one.largest_action else ""
+        ),
+        row.energy_a_fj.by(lambda one: show_quantity(one.energy_a_fj / FJ_PER_J, "J")),
+        row.energy_b_fj.by(lambda one: show_quantity(one.energy_b_fj / FJ_PER_J, "J")),
+        row.latency_a_fs.by(lambda one: show_quantity(one.latency_a_fs / FS_PER_S, "s")),
+        row.latency_b_fs.by(lambda one: show_quantity(one.latency_b_fs / FS_PER_S, "s")),
+    )
+    mostly = [row.largest_action] if answer.metric == "energy" else []
+    return show_table(
+        answer,
+        title,
+        answer.subgraphs,
+        select(columns, has_share=has_share),
+        keep=[row.share_fraction, *mostly, row.energy_a_fj, row.energy_b_fj],
+        limit=most,
+        noun="subgraphs",
+        change=partial(label_sides, answer),
+    )
+
+
+def show_traffic(answer: ExplainAnswer, most: int) -> list[Section]:
+    """Return the section of the bytes of each memory."""
+    columns = alter(Traffic.table, Traffic.component.by(ACTION))
+    label = partial(label_sides, answer)
+    return show_table(answer, TRAFFIC, answer.traffic, columns, limit=most, noun="memories", change=label)
+
+
+def _name_term(row: LatencyTerm) -> str:
+    if row.term == "price" and row.unit in PRICE_NAMES:
+        return PRICE_NAMES[row.unit]
+    return TERM_NAMES.get(row.term, row.term)
 
 
 def _add_rows(drawn: Grid, *rows: Sequence[str], is_first: bool = False) -> Grid:
@@ -252,118 +326,26 @@ def _add_sums(drawn: Grid, differences: Sequence[float], limit: int, unit: str) 
     return _add_rows(drawn, *((name, *[""] * before, show_signed(sum(values), unit)) for name, values in sums))
 
 
-def _show_exact(name: str, unit: str) -> Callable[[Any], str]:
-    return lambda row: show_quantity(getattr(row, name) / 1e15, unit)
+def _show_amount(count: float, per: str) -> str:
+    return show_amount(count, per) if count else ""
 
 
-def _show_amount(name: str) -> Callable[[Any], str]:
-    return lambda row: show_amount(getattr(row, name), row.per) if getattr(row, name) else ""
-
-
-def _show_count(row: RoleDifference, name: str) -> str:
+def _show_count(row: RoleDifference, count: float | None) -> str:
     """Return a count of a role."""
-    value, unit = getattr(row, name), find_role(row).unit
-    return show_quantity(value, unit if unit in SI_WORDS else "") if value else ""
+    unit = find_role(row).unit
+    return show_quantity(count, unit if unit in SI_WORDS else "") if count else ""
 
 
-def _show_price(row: RoleDifference, name: str) -> str:
+def _show_price(row: RoleDifference, price: float | None) -> str:
     """Return the energy per count of a role: in joules, as a power, or as a share."""
-    value, unit = getattr(row, name), find_role(row).unit
-    return show_share(value) if unit == "J" else show_quantity(value, "W" if unit == "s" else "J")
+    unit = find_role(row).unit
+    return show_share(price) if unit == "J" else show_quantity(price, "W" if unit == "s" else "J")
 
 
-def _show_effect(name: str) -> Callable[[Any], str]:
-    return lambda row: show_signed(getattr(row, name) / FJ_PER_J, "J") if row.is_shared else ""
+def _show_effect(row: RoleDifference, energy_fj: int) -> str:
+    return show_signed(energy_fj / FJ_PER_J, "J") if row.is_shared else ""
 
 
-def _join(*names: str) -> Callable[[Any], str]:
-    """Return a function that joins the different values of fields."""
-    return lambda row: " / ".join(dict.fromkeys(filter(None, (getattr(row, name) for name in names))))
-
-
-AMOUNTS: Final[Mapping[str, Any]] = {name: _show_amount(name) for name in ("count_a", "count_b")}
-"""Cells of the counts of a term."""
-
-DIVISIONS: Final = (
-    Part(title="{spent} by category", table="categories", make=lambda answer, _: lay_categories(answer)),
-    Part(
-        title="Energy by role of the actions",
-        table="roles",
-        rows="roles",
-        columns="role | *energy_a_j | *energy_b_j | *difference_j | {share}*count_a | *count_b | "
-        "*price_a_j | *price_b_j | by_count_fj | by_price_fj | actions_a | actions_b | way_a? | way_b?",
-        lay={
-            "noun": "roles",
-            "pictures": "difference_j",
-            "role": lambda row: find_role(row).noun,
-            **{name: partial(_show_count, name=name) for name in ("count_a", "count_b")},
-            **{name: partial(_show_price, name=name) for name in ("price_a_j", "price_b_j")},
-            **{name: _show_effect(name) for name in ("by_count_fj", "by_price_fj")},
-        },
-        draw=draw_energies,
-        is_long=True,
-    ),
-    Part(
-        title="Energy and time by purpose",
-        table="purposes",
-        columns="purpose | *energy_a_j | *energy_b_j | *latency_a_s | *latency_b_s | {purpose_share}",
-        lay={"purpose": lambda row: PURPOSES[row.purpose]},
-        make=draw_purposes,
-        is_tight=True,
-    ),
-    Part(
-        title="Difference by action",
-        table="terms",
-        rows="terms",
-        columns="term | category_a | *action | *difference_j | {share}*count_a | *count_b | "
-        "*energy_per_action_a_j | *energy_per_action_b_j | per | basis_a",
-        lay={
-            "keep": "share_fraction count_a count_b",
-            "ranked": "difference_j",
-            "pictures": "difference_j",
-            "term": lambda row: TERM_NAMES.get(row.term, row.term),
-            "category_a": _join("category_a", "category_b"),
-            "action": ACTION,
-            **AMOUNTS,
-            "energy_per_action_a_j": lambda row: show_price(row.energy_per_action_a_j, row.per),
-            "energy_per_action_b_j": lambda row: show_price(row.energy_per_action_b_j, row.per),
-            "basis_a": _join("basis_a", "basis_b"),
-        },
-        draw=draw_actions,
-        is_long=True,
-    ),
-    Part(
-        title="Terms of the difference",
-        table="metric_terms",
-        rows="metric_terms",
-        draw=draw_terms,
-    ),
-    Part(
-        title="{quantity} by subgraph",
-        table="subgraphs",
-        columns="name | fusion_pattern | difference | {share}mostly largest_action | largest_difference_j | "
-        "energy_a_fj | energy_b_fj | latency_a_fs | latency_b_fs | bottleneck_a | bottleneck_b",
-        lay={
-            "noun": "subgraphs",
-            "ranked": "difference",
-            "pictures": "difference",
-            "keep": "share_fraction {mostly}energy_a_fj energy_b_fj",
-            "largest_difference_j": lambda row: (
-                show_signed(row.largest_difference_j, "J") if row.largest_action else ""
-            ),
-            **{name: _show_exact(name, "J") for name in ("energy_a_fj", "energy_b_fj")},
-            **{name: _show_exact(name, "s") for name in ("latency_a_fs", "latency_b_fs")},
-        },
-        cells=name_largest,
-        make=label_sides,
-        is_long=True,
-    ),
-    Part(
-        title="Bytes moved by each memory",
-        table="traffic",
-        columns="component | bytes_a | bytes_b | difference_bytes | energy_a_j | energy_b_j",
-        lay={"noun": "memories", "pictures": "difference_bytes", "component": ACTION},
-        make=label_sides,
-        is_long=True,
-    ),
-)
+def _join(*values: str | None) -> str:
+    """Return the different values of fields."""
+    return " / ".join(dict.fromkeys(filter(None, values)))
