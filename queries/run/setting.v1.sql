@@ -2,6 +2,7 @@
 record = "Setting"
 summary = "Settings, versions and digests in which two runs differ"
 grain = "one row per setting that differs"
+table = ["setting", "value_a", "value_b"]
 [parameters]
 run_b = { type = "INTEGER", meaning = "number of run B" }
 [columns]

@@ -5,17 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from joulemap.ask.diff import METRICS, DiffAnswer, DifferenceAnswer, is_above
 from joulemap.ask.fact import Caveat, Change, Facts, Limit, Refusal, Term
+from joulemap.domain.column import Col
 from joulemap.domain.table import Table, group
 from joulemap.generated.diff import VersionFigure
+from joulemap.generated.explain import SubgraphDifference
+from joulemap.generated.run import Constant, Setting
 from joulemap.show.caveat import RANGES, describe_caveat
 from joulemap.show.choice import MOST_WHY
-from joulemap.show.page import list_facts
+from joulemap.show.column import alter, derived, lay_columns, show_table
+from joulemap.show.explain import draw_difference
+from joulemap.show.page import Asked, Page, compose, compose_runs, count_left_out_below, fill_steps, list_facts
 from joulemap.show.pair import EXACT_UNITS, lay_terms, prove_terms
 from joulemap.show.present.cell import (
     mark_projected,
@@ -26,15 +31,12 @@ from joulemap.show.present.cell import (
     show_signed,
     show_span,
 )
-from joulemap.show.present.document import Block, Document, Grid, Text
+from joulemap.show.present.document import Document, Grid, Section, Text
 from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import list_settings
 from joulemap.show.run_name import name_all
-from joulemap.show.shape import Part, Shape
-from joulemap.show.sheet import Sheet
 from joulemap.show.title import Title
-from joulemap.show.view import draw, find_page
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 LEAST_WORK: Final = 0.005
@@ -275,33 +277,11 @@ def list_failures(facts: Facts) -> list[str]:
 
 
 TITLE: Final = Template("{before} -> {after}[ on {name}], batch {batches:and}, {precisions:list}[, {runtimes:list}]")
+STORED: Final = Template("db diff {run_a} {run_b}")
+DIFFER: Final = Template("Subgraphs that differ on {name}")
+REFUSED: Final = "A run was refused, so there is no energy to compare."
 MORE, LESS = "more", "less"
 VERDICTS: Final = {"above": "FAILS ({limit})", "below": "kept ({limit})", "unsure": "not significant ({limit})"}
-
-
-def choose(answer: DiffAnswer, **_: Any) -> Mapping[str, Any]:
-    """Return the title, the table of one chip or of several, and the step on the chip that changes most."""
-    rows = answer.changed
-    chips = list(dict.fromkeys(row.hardware for row in rows))
-    moved = [row for row in rows if row.metric == "energy" and row.change_fraction and row.run_a != row.run_b]
-    first = max(moved, key=lambda row: abs(row.change_fraction or 0.0), default=None)
-    only = mark_projected(chips[0], answer.projected) if len(chips) == 1 else ""
-    values = {"before": answer.before, "after": answer.after, "name": only, **list_settings(answer.scope)}
-    return {
-        "title": Title(form=TITLE, values=values),
-        "shown": ["chips" if len(chips) > 1 else "changed"],
-        "omitted": [] if len(chips) > 1 else ["chips"],
-        "head": "Before and after" if len(chips) > 1 else "",
-        "owner": "hardware | " if len(chips) > 1 else "",
-        "row": first,
-        "steps": ["db diff {run_a} {run_b}"] if first is not None else [],
-    }
-
-
-def list_parts(answer: DiffAnswer) -> Iterator[tuple[Mapping[str, Any], Any]]:
-    """Yield the subgraphs that differ on each chip."""
-    for name in dict.fromkeys(row.hardware for row in answer.changed):
-        yield {"name": mark_projected(name, answer.projected)}, answer.subgraphs[name]
 
 
 def list_energies(answer: DiffAnswer) -> Table[VersionFigure]:
@@ -309,33 +289,70 @@ def list_energies(answer: DiffAnswer) -> Table[VersionFigure]:
     return answer.changed.with_rows(row for row in answer.changed if row.metric == "energy")
 
 
-def show_metrics(answer: DiffAnswer) -> Mapping[str, Any]:
-    """Return the cells of a row of one metric."""
-    return {
-        "metric": lambda row: "cost per million" if row.metric == "cost" else row.metric,
-        "value_a": lambda row: show_quantity(row.value_a, row.unit),
-        "value_b": lambda row: show_quantity(row.value_b, row.unit),
-        "change_fraction": lambda row: show_change(row.change_fraction),
-        "low_fraction": lambda row: show_ends(row.low_fraction, row.high_fraction),
-        "allowed": lambda row: _judge(answer, row),
-    }
+def show_metrics(answer: DiffAnswer, title: str = "") -> list[Section]:
+    """Return the section of each metric before and after, by hardware if it has a title."""
+    columns = (
+        VersionFigure.hardware if title else None,
+        VersionFigure.metric.by(lambda row: "cost per million" if row.metric == "cost" else row.metric).kept,
+        VersionFigure.value_a.by(lambda row: show_quantity(row.value_a, row.unit)),
+        VersionFigure.value_b.by(lambda row: show_quantity(row.value_b, row.unit)),
+        VersionFigure.change_fraction.by(lambda row: show_change(row.change_fraction)).kept.ranking,
+        VersionFigure.low_fraction.by(lambda row: show_ends(row.low_fraction, row.high_fraction)).kept.if_any,
+        derived("limit", partial(_judge, answer)).kept.if_any,
+    )
+    drawn = lay_columns(answer, answer.changed, columns)
+    shown = _picture(drawn, "change", (row.change_fraction for row in answer.changed))
+    return count_left_out_below(answer.scope, [Section(title, shown)])
 
 
-def show_chips(answer: DiffAnswer) -> Mapping[str, Any]:
-    """Return the cells of a row of one chip: the change of each metric and its range, and the verdicts on limits."""
+def show_chips(answer: DiffAnswer) -> list[Section]:
+    """Return the section of each chip: the change of each metric and its range, and the verdicts on limits."""
     rows = {(row.hardware, row.metric): row for row in answer.rows}
-    cells: dict[str, Any] = {"verdicts": lambda row: _judge_chip(answer, row, rows)}
 
-    def show(chip: VersionFigure, metric: str, *, is_range: bool) -> str:
-        row = rows.get((chip.hardware, metric))
-        if row is None:
-            return ""
-        return show_ends(row.low_fraction, row.high_fraction) if is_range else show_change(row.change_fraction)
+    def change(metric: str) -> Col[VersionFigure]:
+        def show(chip: VersionFigure) -> str:
+            row = rows.get((chip.hardware, metric))
+            return "" if row is None else show_change(row.change_fraction)
 
-    for metric in METRICS:
-        cells[f"{metric}_change"] = partial(show, metric=metric, is_range=False)
-        cells[f"{metric}_range"] = partial(show, metric=metric, is_range=True)
-    return cells
+        return derived(metric, show)
+
+    def span(metric: str) -> Col[VersionFigure]:
+        def show(chip: VersionFigure) -> str:
+            row = rows.get((chip.hardware, metric))
+            return "" if row is None else show_ends(row.low_fraction, row.high_fraction)
+
+        return derived(f"{metric} range", show)
+
+    latency, energy, memory, cost = map(change, METRICS)
+    verdicts: Col[VersionFigure] = derived("limits", lambda row: _judge_chip(answer, row, rows))
+    columns = (
+        VersionFigure.hardware, energy.ranking, span("energy").ranking.if_any, latency, span("latency").if_any,
+        memory.if_any, cost.if_any, verdicts.if_any,
+    )  # fmt: skip
+    table = list_energies(answer)
+    drawn = lay_columns(answer, table, columns, keep=(verdicts, latency, memory, cost))
+    shown = _picture(drawn, "energy", (row.change_fraction for row in table))
+    return count_left_out_below(answer.scope, [Section("", shown)])
+
+
+def show_subgraphs(answer: DiffAnswer, most: int) -> Iterator[Section]:
+    """Yield the subgraphs that differ on each chip."""
+    row = SubgraphDifference
+    columns = (
+        row.name,
+        row.fusion_pattern,
+        row.energy_difference_fj.by(lambda one: show_signed(one.energy_difference_fj / FJ_PER_J, "J")).ranking.drawn,
+        row.latency_difference_fs.by(lambda one: show_signed(one.latency_difference_fs / FS_PER_S, "s")).kept,
+        row.share_fraction.headed("share"),
+        row.unit.by(_find_origin).kept.if_any,
+    )
+    for name in list(dict.fromkeys(row.hardware for row in answer.changed))[: most or None]:
+        drawn = lay_columns(answer, answer.subgraphs[name], columns, limit=most, noun="subgraphs")
+        yield Section(DIFFER(name=mark_projected(name, answer.projected)), drawn)
+
+
+def _find_origin(row: SubgraphDifference) -> str:
+    return "new" if not row.energy_a_fj else "removed" if not row.energy_b_fj else ""
 
 
 def _judge_chip(answer: DiffAnswer, chip: VersionFigure, rows: Mapping[tuple[str, str], VersionFigure]) -> str:
@@ -367,52 +384,28 @@ def _picture(grid: Grid, after: str, changes: Iterable[float | None]) -> Grid:
     return attrs.evolve(grid, pictures=(picture,))
 
 
-VERSIONS: Final = Shape(
-    opening=lambda answer: describe_versions(answer.facts, answer.before, answer.after),
-    why=list_reasons,
-    trust=describe_shared,
-    choices=choose,
-    words=lambda answer: {"failures": tuple(list_failures(answer.facts))},
-    limit=5,
-    parts=(
-        Part(
-            table="chips",
-            divide=lambda answer: [({}, list_energies(answer))],
-            columns="hardware | energy energy_change | energy_range? | latency latency_change | latency_range? | "
-            "memory memory_change? | cost cost_change? | limits verdicts?",
-            lay={"keep": "verdicts latency_change memory_change cost_change", "ranked": "energy_change energy_range"},
-            cells=show_chips,
-            make=lambda answer, grid: _picture(grid, "energy", (row.change_fraction for row in list_energies(answer))),
-            counts_left_out=True,
-        ),
-        Part(
-            title="{head}",
-            table="changed",
-            rows="changed",
-            columns="{owner}*metric | value_a | value_b | *change_fraction | *low_fraction? | *limit allowed?",
-            lay={"ranked": "change_fraction"},
-            cells=show_metrics,
-            make=lambda answer, grid: _picture(grid, "change", (row.change_fraction for row in answer.changed)),
-            counts_left_out=True,
-        ),
-        Part(
-            title="Subgraphs that differ on {name}",
-            table="subgraphs",
-            divide=list_parts,
-            columns="name | fusion_pattern | energy_difference_fj | *latency_difference_fs | share share_fraction | "
-            "*unit?",
-            lay={
-                "noun": "subgraphs",
-                "ranked": "energy_difference_fj",
-                "pictures": "energy_difference_fj",
-                "energy_difference_fj": lambda row: show_signed(row.energy_difference_fj / FJ_PER_J, "J"),
-                "latency_difference_fs": lambda row: show_signed(row.latency_difference_fs / FS_PER_S, "s"),
-                "unit": lambda row: "new" if not row.energy_a_fj else "removed" if not row.energy_b_fj else "",
-            },
-            is_long=True,
-        ),
-    ),
-)
+def draw_versions(answer: DiffAnswer, asked: Asked) -> Document:
+    """Return the document of two versions on one chip, or on several, with a step on the chip that changes most."""
+    chips = list(dict.fromkeys(row.hardware for row in answer.changed))
+    moved = [row for row in answer.changed if row.metric == "energy" and row.change_fraction and row.run_a != row.run_b]
+    first = max(moved, key=lambda row: abs(row.change_fraction or 0.0), default=None)
+    only = mark_projected(chips[0], answer.projected) if len(chips) == 1 else ""
+    values = {"before": answer.before, "after": answer.after, "name": only, **list_settings(answer.scope)}
+    metrics = show_metrics(answer, "Before and after" if len(chips) > 1 else "")
+    return compose_runs(
+        answer,
+        answer.facts,
+        show_chips(answer) if len(chips) > 1 else metrics,
+        answer.rows,
+        title=Title(form=TITLE, values=values),
+        headline=describe_versions(answer.facts, answer.before, answer.after),
+        reasons=list_reasons(answer.facts),
+        trust=describe_shared(answer.facts),
+        details=[*(metrics if len(chips) > 1 else []), *show_subgraphs(answer, asked.most(5))],
+        steps=fill_steps([STORED], first, asked.repeated) if first is not None else [],
+        words={"failures": tuple(list_failures(answer.facts))},
+    )
+
 
 RUNS_TITLE: Final = Template("Run A {a} and run B {b}")
 MOVED: Final = Template(
@@ -420,73 +413,63 @@ MOVED: Final = Template(
 )
 
 
-def draw_delays(answer: DifferenceAnswer, rows: Any, limit: int, **_: Any) -> list[Block]:
-    """Return the terms of the latency difference with their proof."""
-    pair = answer.explanation
-    if pair is None or not rows.rows:
-        return lay_terms(answer, rows, limit)
-    terms = (row.difference_exact for row in rows)
-    return [
-        *lay_terms(answer, rows, limit),
-        prove_terms(pair, terms, pair.total.latency_difference_fs, EXACT_UNITS["latency"]),
-    ]
+def show_constants(answer: DifferenceAnswer, most: int) -> list[Section]:
+    """Return the section of the constants that differ, with the energy that they moved."""
+    value_a = Constant.value_a.by(lambda row: show(row.value_a, "value"))
+    value_b = Constant.value_b.by(lambda row: show(row.value_b, "value"))
+    return show_table(
+        answer,
+        "Constants that differ",
+        answer.constants,
+        alter(Constant.table, value_a, value_b),
+        Text(MOVED(moved=sum(row.moved_fj or 0 for row in answer.constants))),
+        keep=(Constant.ratio, value_a, value_b, Constant.unit, Constant.moved_j),
+        limit=most,
+        noun="constants",
+    )
 
 
-class RunsSheet(Sheet):
-    """Sheet of two stored runs, with the explanation of their energies unless a run was refused."""
-
-    def document(self, answer: Any, *, limit: int | None = None, **chosen: Any) -> Document:
-        """Return the document with `limit` rows of each table; csv contains the constants."""
-        whole = super().document(answer, limit=limit, **chosen)
-        if answer.explanation is None:
-            return whole
-        explained = draw(answer.explanation, limit=limit or self.limit)
-        return attrs.evolve(
-            explained,
-            title=whole.title,
-            sections=(*explained.sections, *whole.sections),
-            details=(*whole.details, *explained.details),
-            steps=(),
-            data={**answer.data(), **list_facts(answer.explanation.facts)},
-            table=whole.table,
-            tables=whole.tables,
-        )
+def show_delays(answer: DifferenceAnswer, most: int) -> list[Section]:
+    """Return the section of the terms of the latency difference with their proof."""
+    pair, rows = answer.explanation, answer.delays
+    if not rows:
+        return []
+    blocks = lay_terms(answer, rows, most)
+    if pair is not None:
+        terms = (row.difference_exact for row in rows)
+        blocks.append(prove_terms(pair, terms, pair.total.latency_difference_fs, EXACT_UNITS["latency"]))
+    return [Section("Terms of the latency", blocks)]
 
 
-RUNS: Final = RunsSheet(
-    title=lambda answer: RUNS_TITLE(a=answer.scope.run_ids[0], b=answer.scope.run_ids[-1]),
-    first=lambda answer: (
-        find_page(answer.explanation).headline(answer.explanation)
-        if answer.explanation
-        else "A run was refused, so there is no energy to compare."
-    ),
-    csv="constants",
-    limit=20,
-    parts=(
-        Part(
-            title="Settings that differ",
-            table="settings",
-            columns="setting | value_a | value_b",
-        ),
-        Part(
-            title="Constants that differ",
-            table="constants",
-            columns="constant | value_a | value_b | unit | ratio | moved_j | basis_b | source_b",
-            lay={
-                "noun": "constants",
-                "keep": "ratio value_a value_b unit moved_j",
-                "value_a": lambda row: show(row.value_a, "value"),
-                "value_b": lambda row: show(row.value_b, "value"),
-            },
-            make=lambda answer, grid: (grid, Text(MOVED(moved=sum(row.moved_fj or 0 for row in answer.constants)))),
-            is_long=True,
-        ),
-        Part(
-            title="Terms of the latency",
-            table="delays",
-            draw=draw_delays,
-        ),
-    ),
-)
+def draw_runs(answer: DifferenceAnswer, asked: Asked) -> Document:
+    """Return the document of two stored runs, with the explanation of their energies unless a run was refused; csv
+    contains the constants.
+    """
+    most, pair = asked.most(20), answer.explanation
+    whole = compose(
+        answer,
+        show_table(answer, "Settings that differ", answer.settings, Setting.table),
+        answer.constants,
+        title=RUNS_TITLE(a=answer.scope.run_ids[0], b=answer.scope.run_ids[-1]),
+        headline="" if pair else REFUSED,
+        details=[*show_constants(answer, most), *show_delays(answer, most)],
+    )
+    if pair is None:
+        return whole
+    explained = draw_difference(pair, Asked(limit=most or 20))
+    return attrs.evolve(
+        explained,
+        title=whole.title,
+        sections=(*explained.sections, *whole.sections),
+        details=(*whole.details, *explained.details),
+        steps=(),
+        data={**answer.data(), **list_facts(pair.facts)},
+        table=whole.table,
+        tables=whole.tables,
+    )
 
-PAGES: Final = {DiffAnswer: VERSIONS, DifferenceAnswer: RUNS}
+
+PAGES: Final = {
+    DiffAnswer: Page[DiffAnswer](draw=draw_versions),
+    DifferenceAnswer: Page[DifferenceAnswer](draw=draw_runs),
+}
