@@ -14,17 +14,19 @@ from joulemap.domain.settings import BATCHES, Division
 from joulemap.show.choice import MOST_WHY
 from joulemap.show.page import Asked, Figures, Page, compose_runs, fill_steps
 from joulemap.show.pair import (
+    EXACT_UNITS,
     has_shares,
     lay_actions,
     lay_categories,
-    lay_metric,
     lay_purposes,
     lay_roles,
+    lay_terms,
     name_pair,
+    prove_terms,
     show_subgraphs,
     show_traffic,
 )
-from joulemap.show.present.document import Block, Document, Lines, Section
+from joulemap.show.present.document import Block, Document, Lines, Section, Text
 from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.run import find_conditions, title_runs
 from joulemap.show.term import CLASS_NOTE, describe_difference, describe_ranges, list_reasons
@@ -76,26 +78,31 @@ def list_sections(answer: ExplainAnswer, shown: str, most: int) -> dict[str, lis
     quantity = ("bytes moved off chip" if is_memory else METRIC[metric].label).capitalize()
     alone = "" if is_memory else shown  # its columns say what it is, and the notes that it is exact
 
-    def add(name: str, title: str, *blocks: Block, is_tight: bool = False) -> None:
-        sections[name] = [Section("" if name == alone else title, blocks, is_tight=is_tight)]
+    energy, sections = answer.total.difference_fj, dict[str, list[Section]]()
 
-    sections: dict[str, list[Section]] = {}
+    def add(name: str, title: str, *blocks: Block, proof: Text | None = None, is_tight: bool = False) -> None:
+        is_alone = name == alone
+        proved = () if is_alone or proof is None else (proof,)
+        sections[name] = [Section("" if is_alone else title, (*blocks, *proved), is_tight=is_tight)]
+
     if answer.categories:
         add("categories", f"{spent} by category", lay_categories(answer))
     if metric in ("energy", "edp") or shown == "roles":
-        roles = lay_roles(answer, most, has_share=has_share, is_alone=alone == "roles")
-        add("roles", "Energy by role of the actions", *roles)
+        proof = prove_terms(answer, (row.difference_fj for row in answer.roles), energy, "fJ")
+        add("roles", "Energy by role of the actions", lay_roles(answer, most, has_share=has_share), proof=proof)
     if answer.notes:
         add("notes", "How these classes work", Lines(map(CLASS_NOTE, answer.notes)))
     if answer.purposes and (shown == "purposes" or OF_LANGUAGE & {row.purpose for row in answer.purposes}):
         add("purposes", "Energy and time by purpose", *lay_purposes(answer, has_share=has_share), is_tight=True)
-    if answer.metric_terms is None:
-        terms = lay_actions(answer, most, has_share=has_share, is_alone=alone == "terms")
-        add("terms", "Difference by action", *terms)
+    terms = answer.metric_terms
+    if terms is None:
+        proof = prove_terms(answer, (row.difference_fj for row in answer.terms), energy, "fJ")
+        add("terms", "Difference by action", lay_actions(answer, most, has_share=has_share), proof=proof)
     else:
-        is_alone = alone == "metric_terms"
-        terms = lay_metric(answer, answer.metric_terms, most, has_share=has_share, is_alone=is_alone)
-        add("metric_terms", "Terms of the difference", *terms)
+        exact, unit = (row.difference_exact for row in terms), EXACT_UNITS[metric]
+        proved = prove_terms(answer, exact, answer.difference_exact, unit) if terms else None
+        laid = lay_terms(answer, terms, most, has_share=has_share)
+        add("metric_terms", "Terms of the difference", *laid, proof=proved)
     title = "" if alone == "subgraphs" else f"{quantity} by subgraph"
     sections["subgraphs"] = show_subgraphs(answer, title, most, has_share=has_share)
     sections["traffic"] = show_traffic(answer, most)

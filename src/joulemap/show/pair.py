@@ -190,8 +190,8 @@ def lay_purposes(answer: ExplainAnswer, *, has_share: bool) -> list[Block]:
     return [_add_rows(drawn, [ALL, *ends], is_first=True), *told]
 
 
-def lay_roles(answer: ExplainAnswer, most: int, *, has_share: bool, is_alone: bool) -> list[Block]:
-    """Return the energies by role of the actions, with their proof unless they are alone."""
+def lay_roles(answer: ExplainAnswer, most: int, *, has_share: bool) -> Grid:
+    """Return the energies by role of the actions."""
     columns = alter(
         RoleDifference.table,
         RoleDifference.role.by(lambda row: find_role(row).noun),
@@ -203,13 +203,11 @@ def lay_roles(answer: ExplainAnswer, most: int, *, has_share: bool, is_alone: bo
         RoleDifference.by_price_fj.by(lambda row: _show_effect(row, row.by_price_fj)),
     )
     drawn = lay_columns(answer, answer.roles, select(columns, has_share=has_share), limit=most, noun="roles")
-    terms = (row.difference_fj for row in answer.roles)
-    proof = [] if is_alone else [prove_terms(answer, terms, answer.total.difference_fj, "fJ")]
-    return [label_sides(answer, drawn), *proof]
+    return label_sides(answer, drawn)
 
 
-def lay_actions(answer: ExplainAnswer, most: int, *, has_share: bool, is_alone: bool) -> list[Block]:
-    """Return the terms of the energy with their sums, and with their proof unless they are alone."""
+def lay_actions(answer: ExplainAnswer, most: int, *, has_share: bool) -> Grid:
+    """Return the terms of the energy with their sums."""
     share, count_a, count_b = EnergyTerm.share_fraction, EnergyTerm.count_a, EnergyTerm.count_b
     columns = alter(
         EnergyTerm.table,
@@ -226,9 +224,7 @@ def lay_actions(answer: ExplainAnswer, most: int, *, has_share: bool, is_alone: 
     drawn = lay_columns(answer, answer.terms, columns, keep=(share, count_a, count_b), limit=most)
     differences = [row.difference_fj / FJ_PER_J for row in answer.terms]
     summed = _add_sums(attrs.evolve(drawn, distinguishing=("term", "action")), differences, most, "J")
-    terms = (row.difference_fj for row in answer.terms)
-    proof = [] if is_alone else [prove_terms(answer, terms, answer.total.difference_fj, "fJ")]
-    return [label_sides(answer, summed), *proof]
+    return label_sides(answer, summed)
 
 
 def lay_terms(answer: Answer, terms: Table[MetricTerm], most: int, *, has_share: bool = True) -> list[Block]:
@@ -244,17 +240,6 @@ def lay_terms(answer: Answer, terms: Table[MetricTerm], most: int, *, has_share:
     alike = cast("Table[LatencyTerm]", terms)  # terms of every metric have the same columns
     drawn = lay_columns(answer, alike, select(columns, has_share=has_share), limit=most)
     return [_add_sums(drawn, [row.difference for row in terms], most, terms[0].unit)]
-
-
-def lay_metric(
-    answer: ExplainAnswer, terms: Table[MetricTerm], most: int, *, has_share: bool, is_alone: bool
-) -> list[Block]:
-    """Return the terms of a difference in a metric other than energy, with their proof unless they are alone."""
-    laid = lay_terms(answer, terms, most, has_share=has_share)
-    if is_alone or not terms:
-        return laid
-    exact = (row.difference_exact for row in terms)
-    return [*laid, prove_terms(answer, exact, answer.difference_exact, EXACT_UNITS[answer.metric])]
 
 
 def show_subgraphs(answer: ExplainAnswer, title: str, most: int, *, has_share: bool) -> list[Section]:
