@@ -54,7 +54,7 @@ def main() -> None:
         taken = time.process_time() - start
         ratio = served.duration_s / taken
         least = min(least, ratio)
-        step = (served.duration_s - served.idle_s) / served.steps
+        step = (served.duration_s - served.window.idle_s) / served.steps
         print(
             f"| {name} | {served.duration_s:,.0f} | {served.steps:,} | {1e3 * step:.1f} | {taken:.3f} | {ratio:,.0f} |"
         )

@@ -7,7 +7,7 @@ subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested su
 [columns]
 component = { type = "VARCHAR", meaning = "component of the event" }
 per = { type = "VARCHAR", meaning = "unit of the event: instruction, line, warp, token ..." }
-share_fraction = { type = "DOUBLE", null = true, meaning = "share of the event named in part_of; null if part_of is empty" }
+event_fraction = { type = "DOUBLE", null = true, meaning = "share of the event named in part_of; null if part_of is empty" }
 energy_per_event_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy_j over event_count; null where no action pays for the event" }
 run_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy of the run or of the subgraph" }
 meaning = { type = "VARCHAR", meaning = "description of the event" }
@@ -66,7 +66,7 @@ SELECT
     s.per,
     s.event_count,
     s.part_of,
-    s.event_count / nullif(p.event_count, 0e0) AS share_fraction,
+    s.event_count / nullif(p.event_count, 0e0) AS event_fraction,
     s.energy_fj,
     joules(s.energy_fj) AS energy_j,
     joules(s.energy_fj) / nullif(s.event_count, 0e0) AS energy_per_event_j,

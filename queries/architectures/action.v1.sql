@@ -12,6 +12,6 @@ per = { shown = "words" }
 SELECT
     v.architecture, v.hardware, v.rank, v.category_rank, v.common_category, v.category, v.component, v.action, v.per,
     v.action_count, v.count_per_mac, v.energy_per_action_j, v.energy_fj, v.energy_j, v.energy_per_mac_j,
-    v.share_fraction, v.basis, v.source, v.run_id
+    v.energy_fraction, v.basis, v.source, v.run_id
 FROM cube.cause(run_ids := $run_ids) AS v
 ORDER BY v.position, v.run_id, v.rank

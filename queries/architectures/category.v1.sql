@@ -12,7 +12,7 @@ is_overhead = { heading = "overhead", type = "BOOLEAN", meaning = "true for arch
 categories = { heading = "categories of the class", type = "VARCHAR", meaning = "the architecture's own categories of these actions, most energy first; empty without an action" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy per batch, exact" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy per batch" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy" }
+energy_fraction = { heading = "share", type = "DOUBLE", null = true, meaning = "share of the energy" }
 energy_per_mac_j = { heading = "energy per MAC" }
 kind_count = { heading = "actions" }
 */
@@ -50,7 +50,7 @@ SELECT
     coalesce(s.energy_fj, 0) AS energy_fj,
     joules(coalesce(s.energy_fj, 0)) AS energy_j,
     joules(coalesce(s.energy_fj, 0)) / r.mac_count AS energy_per_mac_j,
-    fraction(coalesce(s.energy_fj, 0), r.run_fj) AS share_fraction,
+    fraction(coalesce(s.energy_fj, 0), r.run_fj) AS energy_fraction,
     r.run_id
 FROM (SELECT DISTINCT run_id, position, architecture, hardware, run_fj, mac_count FROM act) AS r
 CROSS JOIN kind AS k

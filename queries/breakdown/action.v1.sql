@@ -3,7 +3,7 @@ record = "PartAction"
 summary = "Energy of runs, or of each subgraph or operator, by action: count x energy per action"
 grain = "one row per part of a run and action; actions sum to their part and parts to the run, exactly"
 table = [
-    "name.if_any.kept", "component.kept", "action.kept", "energy_j.kept", "share_fraction.kept", "hardware",
+    "name.if_any.kept", "component.kept", "action.kept", "energy_j.kept", "energy_fraction.kept", "hardware",
     "run_fraction.kept", "action_count", "per", "energy_per_action_j", "basis", "category",
 ]
 order = ["position", "run_id", "part_index", "rank"]
@@ -17,6 +17,7 @@ kind = { type = "VARCHAR", meaning = "empty for a run; operation of the operator
 action_count = { heading = "count" }
 name = { heading = "part", type = "VARCHAR", meaning = "name of the operator, or of the subgraph's leading operator; empty for a run" }
 energy_per_action_j = { heading = "energy each" }
+energy_fraction = { heading = "share" }
 */
 SELECT
     v.run_id, v.model, v.hardware,
@@ -24,7 +25,7 @@ SELECT
     coalesce(v.name, '') AS name,
     coalesce(v.operation, '') AS kind,
     coalesce(v.fusion_pattern, '') AS fusion_pattern, v.category, v.common_category, v.component, v.action, v.part, v.per, v.action_count,
-    v.energy_per_action_j, v.energy_fj, v.energy_j, v.share_fraction, v.run_fraction, v.whole_energy_fj, v.basis,
+    v.energy_per_action_j, v.energy_fj, v.energy_j, v.energy_fraction, v.run_fraction, v.whole_energy_fj, v.basis,
     v.source
 FROM cube.cause(run_ids := $run_ids, division := $level, within := $subgraph) AS v
 ORDER BY v.position, v.run_id, v.part_index, v.rank

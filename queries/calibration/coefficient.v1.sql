@@ -2,6 +2,7 @@
 record = "FittedNumber"
 summary = "Coefficients and energy scales that a calibration changed, before and after"
 grain = "one row per coefficient"
+table = ["part", "name.kept", "default_value", "value.kept", "ratio.kept", "data_weight_fraction", "meaning"]
 [columns]
 part = { type = "VARCHAR", meaning = "kind of number: time, a coefficient; energy, a factor on energies per action; static, static power" }
 name = { type = "VARCHAR", meaning = "coefficient or energy scale" }

@@ -2,6 +2,14 @@
 record = "CalibrationErrorRow"
 summary = "Errors of a calibration: with class defaults, as fitted, and with each family held out"
 grain = "one row per quantity and group of rows"
+table = [
+    'measurement_count.headed("measurements").kept', 'uncalibrated_mean_fraction.headed("class defaults mean")',
+    'uncalibrated_median_fraction.headed("class defaults median")',
+    'fitted_mean_fraction.headed("fitted mean").kept', 'fitted_median_fraction.headed("fitted median")',
+    'cross_validated_mean_fraction.headed("held-out mean").kept',
+    'cross_validated_median_fraction.headed("held-out median")',
+    'cross_validated_worst_fraction.headed("held-out worst")', 'rank_correlation.headed("rank correlation")',
+]
 order = ["quantity, latency first", "families after all, runtimes, precisions and batches", "runtime", "precision", "batch", "family"]
 [columns]
 quantity = { type = "VARCHAR", meaning = "latency or energy" }

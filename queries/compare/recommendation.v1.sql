@@ -2,6 +2,10 @@
 record = "Recommendation"
 summary = "Best run for energy, latency, throughput, memory, energy x delay and the metric that decides: of all runs, of those in among_ids, and the best available one"
 grain = "one row per choice and goal"
+table = [
+    "goal", "hardware.kept", "probability_best", "value.kept", "advantage_ratio.kept", "runner_up",
+    "available_hardware", "available_value",
+]
 order = ["is_among", "goal, in the order energy, latency, throughput, memory, edp, power, efficiency"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to choose from; refused ones count in the labels" }

@@ -2,6 +2,7 @@
 record = "AssumedNumber"
 summary = "Assumptions of a cost per inference, each with its source"
 grain = "one row per assumption"
+table = ["assumption", "value.kept", "unit.kept", "basis.kept", "source.kept", "note"]
 [parameters]
 gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
 [columns]

@@ -11,7 +11,7 @@ category = { type = "VARCHAR", meaning = "category of the architecture, or the c
 common_categories = { type = "VARCHAR", meaning = "common categories of its actions, most energy first" }
 parts = { type = "VARCHAR", meaning = "part of its actions: compute, memory, control or static" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy, exact" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "share of its part: run, subgraph or operator" }
+energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy of its part: run, subgraph or operator" }
 largest_action = { type = "VARCHAR", meaning = "component.action with the most energy in the category" }
 largest_action_fraction = { type = "DOUBLE", null = true, meaning = "share of that action in the category" }
 */
@@ -70,7 +70,7 @@ SELECT
     s.kind_count,
     s.energy_fj,
     joules(s.energy_fj) AS energy_j,
-    fraction(s.energy_fj, sum(s.energy_fj) OVER (PARTITION BY s.run_id, s.part_index)) AS share_fraction,
+    fraction(s.energy_fj, sum(s.energy_fj) OVER (PARTITION BY s.run_id, s.part_index)) AS energy_fraction,
     fraction(s.energy_fj, s.run_fj) AS run_fraction,
     s.whole_energy_fj,
     s.largest.action AS largest_action,

@@ -16,12 +16,12 @@ full_action = { type = "VARCHAR", meaning = "component.action" }
 price_fj = { type = "DOUBLE", unit = "fJ", meaning = "energy per action at the run's voltage" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact sum of ledger lines, each round(count x energy per action)" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy of its part; null where the part takes no energy" }
+energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy of its part; null where the part takes no energy" }
 run_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy of the run" }
 category_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of its category in its part, exact" }
 category_j = { type = "DOUBLE", unit = "J", meaning = "energy of its category in its part" }
 category_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy of its category in its part" }
-category_share_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy of its part that its category takes" }
+category_energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy of its part that its category takes" }
 whole_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy of the run, or of the requested subgraph" }
 mac_count = { type = "BIGINT", null = true, meaning = "multiply-accumulates of the model; null without MACs" }
 count_per_mac = { type = "DOUBLE", null = true, meaning = "count per MAC of the model; null without MACs" }
@@ -105,12 +105,12 @@ SELECT
     e.energy_per_action_fj * voltage_factor_of(a.category, a.common_category, a.action, r.voltage_factor) / 1e15 AS energy_per_action_j,
     n.energy_fj,
     joules(n.energy_fj) AS energy_j,
-    fraction(n.energy_fj, sum(n.energy_fj) OVER in_part) AS share_fraction,
+    fraction(n.energy_fj, sum(n.energy_fj) OVER in_part) AS energy_fraction,
     fraction(n.energy_fj, r.run_fj) AS run_fraction,
     sum(n.energy_fj) OVER in_category AS category_fj,
     joules(sum(n.energy_fj) OVER in_category) AS category_j,
     fraction(n.energy_fj, sum(n.energy_fj) OVER in_category) AS category_fraction,
-    fraction(sum(n.energy_fj) OVER in_category, sum(n.energy_fj) OVER in_part) AS category_share_fraction,
+    fraction(sum(n.energy_fj) OVER in_category, sum(n.energy_fj) OVER in_part) AS category_energy_fraction,
     r.run_fj,
     sum(n.energy_fj) OVER (PARTITION BY n.run_id) AS whole_energy_fj,
     r.mac_count,

@@ -22,7 +22,7 @@ by_count_exact = { type = "HUGEINT", meaning = "part of difference_exact due to 
 by_price_exact = { type = "HUGEINT", meaning = "part of difference_exact due to a different energy per action or time per unit of work; for static power, to more or fewer watts" }
 by_presence_exact = { type = "HUGEINT", meaning = "part of difference_exact that only one run has: roles without a counterpart, and subgraphs with this bottleneck on one side alone" }
 unit = { type = "VARCHAR", meaning = "J, s or Js" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the whole difference, so that all shares add up to 1; negative for a part against it, null for equal runs" }
+difference_fraction = { type = "DOUBLE", null = true, meaning = "difference over the whole difference, so that all shares add up to 1; negative for a part against it, null for equal runs" }
 */
 WITH part AS (
     SELECT
@@ -87,7 +87,7 @@ SELECT
     (spent_b - spent_a) * weight AS difference_exact,
     CAST((spent_b - spent_a) * weight AS DOUBLE) / CASE WHEN $metric = 'edp' THEN 2e30 ELSE 1e15 END AS difference,
     CASE WHEN $metric = 'edp' THEN 'Js' WHEN quantity = 'energy' THEN 'J' ELSE 's' END AS unit,
-    fraction((spent_b - spent_a) * weight, sum((spent_b - spent_a) * weight) OVER ()) AS share_fraction,
+    fraction((spent_b - spent_a) * weight, sum((spent_b - spent_a) * weight) OVER ()) AS difference_fraction,
     by_count * weight AS by_count_exact,
     by_price * weight AS by_price_exact,
     (spent_b - spent_a - by_count - by_price) * weight AS by_presence_exact

@@ -12,7 +12,7 @@ count_b = { heading = "count B", type = "DOUBLE", meaning = "count on B" }
 price_a = { shown = "in price_unit", heading = "each in A", type = "DOUBLE", null = true, meaning = "energy or time of one count on A; null without a count" }
 price_b = { shown = "in price_unit", heading = "each in B", type = "DOUBLE", null = true, meaning = "energy or time of one count on B; null without a count" }
 difference_exact = { type = "HUGEINT", meaning = "exact term of B minus A, twice, in fJ fs: an energy term x (T of A + T of B), a time term x (E of A + E of B); these are of the whole runs, also for a subgraph" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the whole difference, so that all shares add up to 1; negative for a part against it, null for equal runs" }
+difference_fraction = { type = "DOUBLE", null = true, meaning = "difference over the whole difference, so that all shares add up to 1; negative for a part against it, null for equal runs" }
 difference = { shown = "+" }
 per = { shown = "words" }
 */
@@ -53,6 +53,6 @@ SELECT
     term, contributor, per, part_count, count_a, count_b, price_a, price_b, price_unit, difference_exact,
     CAST(difference_exact AS DOUBLE) / 2e30 AS difference,
     'Js' AS unit,
-    fraction(difference_exact, sum(difference_exact) OVER ()) AS share_fraction
+    fraction(difference_exact, sum(difference_exact) OVER ()) AS difference_fraction
 FROM halves
 ORDER BY abs(difference_exact) DESC, contributor, per, term

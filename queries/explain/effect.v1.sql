@@ -12,7 +12,7 @@ difference_j = { shown = "+", type = "DOUBLE", unit = "J", meaning = "effect on 
 action_count = { type = "BIGINT", meaning = "number of actions with this effect" }
 largest_action = { type = "VARCHAR", null = true, meaning = "component.action with the largest effect; null without one" }
 largest_difference_j = { heading = "its difference", shown = "+", type = "DOUBLE", null = true, unit = "J", meaning = "effect of that action" }
-share_fraction = { heading = "share of energy differences", type = "DOUBLE", null = true, meaning = "difference over the whole difference, so that all shares add up to 1; negative for a part against it, null for equal runs" }
+difference_fraction = { heading = "share of energy differences", type = "DOUBLE", null = true, meaning = "difference over the whole difference, so that all shares add up to 1; negative for a part against it, null for equal runs" }
 */
 WITH split AS (
     SELECT component, action, part, price_a, price_b, is_shared, by_count_fj, difference_fj
@@ -64,7 +64,7 @@ SELECT
     coalesce(s.difference_fj, 0) AS difference_fj,
     joules(coalesce(s.difference_fj, 0)) AS difference_j,
     fraction(coalesce(s.difference_fj, 0), sum(s.difference_fj) OVER ())
-        AS share_fraction,
+        AS difference_fraction,
     coalesce(s.action_count, 0) AS action_count,
     s.largest.name AS largest_action,
     s.largest.fj / 1e15 AS largest_difference_j

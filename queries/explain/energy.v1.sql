@@ -2,10 +2,6 @@
 record = "EnergyTerm"
 summary = "Exact additive decomposition of the difference between two runs' energies"
 grain = "one row per term; terms sum to the difference B minus A, exactly"
-table = [
-    "term", "category_a", "action.kept", "difference_j.kept.ranking.drawn", 'share_fraction.headed("share")',
-    "count_a.kept", "count_b.kept", "energy_per_action_a_j.kept", "energy_per_action_b_j.kept", "per", "basis_a",
-]
 order = ["absolute difference_fj descending", "component", "action", "term"]
 [parameters]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
@@ -21,7 +17,7 @@ basis_a = { heading = "basis", type = "VARCHAR", null = true, meaning = "basis o
 basis_b = { type = "VARCHAR", null = true, meaning = "basis of the energy per action on B" }
 difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "term of B minus A" }
 difference_j = { shown = "+", type = "DOUBLE", unit = "J", meaning = "term of B minus A" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the whole difference, so that all shares add up to 1; negative for a part against it, null for equal runs" }
+difference_fraction = { type = "DOUBLE", null = true, meaning = "difference over the whole difference, so that all shares add up to 1; negative for a part against it, null for equal runs" }
 per = { shown = "words" }
 */
 WITH split AS (
@@ -55,7 +51,7 @@ SELECT
     price_b / 1e15 AS energy_per_action_b_j,
     basis_a, basis_b, difference_fj,
     joules(difference_fj) AS difference_j,
-    fraction(difference_fj, sum(difference_fj) OVER ()) AS share_fraction
+    fraction(difference_fj, sum(difference_fj) OVER ()) AS difference_fraction
 FROM terms
 WHERE difference_fj <> 0
 ORDER BY abs(difference_fj) DESC, component, action, term

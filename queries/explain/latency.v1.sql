@@ -2,10 +2,6 @@
 record = "LatencyTerm"
 summary = "Exact additive decomposition of the difference between two runs' latencies by bottleneck of each subgraph"
 grain = "one row per term and resource; terms sum to the difference B minus A, exactly"
-table = [
-    "term", "contributor.kept", "difference.kept.ranking.drawn", 'share_fraction.headed("share").kept',
-    'part_count.headed("subgraphs")', "count_a.kept", "count_b.kept", "price_a.kept", "price_b.kept", "per",
-]
 order = ["absolute difference_exact descending", "contributor", "term"]
 [parameters]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
@@ -17,7 +13,7 @@ price_a = { shown = "in price_unit", heading = "each in A", type = "DOUBLE", nul
 price_b = { shown = "in price_unit", heading = "each in B", type = "DOUBLE", null = true, meaning = "time of one count on B; null without a count" }
 difference_exact = { type = "HUGEINT", meaning = "exact term of B minus A, in fs" }
 unit = { type = "VARCHAR", meaning = "SI unit of difference" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the whole difference, so that all shares add up to 1; negative for a part against it, null for equal runs" }
+difference_fraction = { type = "DOUBLE", null = true, meaning = "difference over the whole difference, so that all shares add up to 1; negative for a part against it, null for equal runs" }
 difference = { shown = "+" }
 per = { shown = "words" }
 */
@@ -68,6 +64,6 @@ SELECT
     difference_fs AS difference_exact,
     seconds(difference_fs) AS difference,
     's' AS unit,
-    fraction(difference_fs, sum(difference_fs) OVER ()) AS share_fraction
+    fraction(difference_fs, sum(difference_fs) OVER ()) AS difference_fraction
 FROM summed
 ORDER BY abs(difference_fs) DESC, contributor, term

@@ -11,7 +11,7 @@ price_a = { shown = "in price_unit", type = "DOUBLE", null = true, meaning = "by
 price_b = { shown = "in price_unit", type = "DOUBLE", null = true, meaning = "bytes per element on B; null without a count" }
 difference_exact = { type = "HUGEINT", meaning = "exact term of B minus A, in bytes" }
 unit = { type = "VARCHAR", meaning = "SI unit of difference" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the whole difference, so that all shares add up to 1; negative for a part against it, null for equal runs" }
+difference_fraction = { type = "DOUBLE", null = true, meaning = "difference over the whole difference, so that all shares add up to 1; negative for a part against it, null for equal runs" }
 per = { shown = "words" }
 */
 WITH side AS (
@@ -66,7 +66,7 @@ SELECT
     difference_exact,
     CAST(difference_exact AS DOUBLE) AS difference,
     'B' AS unit,
-    fraction(difference_exact, sum(difference_exact) OVER ()) AS share_fraction
+    fraction(difference_exact, sum(difference_exact) OVER ()) AS difference_fraction
 FROM terms
 WHERE difference_exact <> 0
 ORDER BY abs(difference_exact) DESC, contributor, term

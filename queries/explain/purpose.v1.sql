@@ -2,17 +2,16 @@
 record = "PurposeDifference"
 summary = "Energy and time of two runs of a language model by purpose: weights, cache, attention, experts, logits, communication, host, static"
 grain = "one row per purpose of either run; energies and times each sum to the difference B minus A, exactly"
-table = ["purpose", "energy_a_j.kept", "energy_b_j.kept", "latency_a_s.kept", "latency_b_s.kept", "share_fraction"]
 order = ["absolute difference of the metric descending", "purpose"]
 [parameters]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
-metric = { type = "VARCHAR", default = "energy", meaning = "metric of the order and of share_fraction: energy or latency; any other means energy" }
+metric = { type = "VARCHAR", default = "energy", meaning = "metric of the order and of difference_fraction: energy or latency; any other means energy" }
 [columns]
 purpose = { type = "VARCHAR", meaning = "weights: GEMMs with weights; logits: the last GEMM, over the vocabulary; experts: GEMMs of a mixture of experts; cache: keys and values read from and appended to off-chip memory; attention: all other costs of attention; communication: between devices; host: kernel launches, in eager by the host; static: static power; rest: norms, activations, embeddings and similar work" }
 latency_a_fs = { type = "HUGEINT", unit = "fs", meaning = "exact latency on A; 0 for static power" }
 latency_a_s = { heading = "time A", type = "DOUBLE", unit = "s", meaning = "exact time on A of kernels for this purpose; for attention kernels, the memory time counts for the cache" }
 latency_b_s = { heading = "time B", type = "DOUBLE", unit = "s", meaning = "latency on B" }
-share_fraction = { heading = "share of time differences", type = "DOUBLE", null = true, meaning = "difference over the whole difference, so that all shares add up to 1; negative for a part against it, null for equal runs" }
+difference_fraction = { heading = "share of time differences", type = "DOUBLE", null = true, meaning = "difference over the whole difference, so that all shares add up to 1; negative for a part against it, null for equal runs" }
 */
 WITH part AS (
     SELECT
@@ -124,6 +123,6 @@ SELECT
     joules(energy_b_fj) AS energy_b_j,
     seconds(latency_a_fs) AS latency_a_s,
     seconds(latency_b_fs) AS latency_b_s,
-    fraction(difference_exact, sum(difference_exact) OVER ()) AS share_fraction
+    fraction(difference_exact, sum(difference_exact) OVER ()) AS difference_fraction
 FROM weighed
 ORDER BY abs(difference_exact) DESC, purpose

@@ -2,11 +2,6 @@
 record = "RoleDifference"
 summary = "Energy of two runs by role of the actions, which groups equivalent actions of different classes, with the parts of the difference due to count and energy per unit"
 grain = "one row per role of either run; differences sum to B minus A, exactly"
-table = [
-    "role", "energy_a_j.kept", "energy_b_j.kept", "difference_j.kept.drawn", 'share_fraction.headed("share")',
-    "count_a.kept", "count_b.kept", "price_a_j.kept", "price_b_j.kept", "by_count_fj", "by_price_fj", "actions_a",
-    "actions_b", "way_a.if_any", "way_b.if_any",
-]
 order = ["absolute difference_fj descending", "role"]
 [parameters]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
@@ -24,7 +19,7 @@ price_b_j = { heading = "energy each of B", type = "DOUBLE", null = true, unit =
 is_shared = { type = "BOOLEAN", meaning = "true if both have actions of the role" }
 by_count_fj = { heading = "difference from count", type = "HUGEINT", unit = "fJ", meaning = "part of the difference due to the count, at the mean of both energies per unit; 0 where one run lacks the role; for static power, the part due to the time" }
 by_price_fj = { heading = "difference from energy each", type = "HUGEINT", unit = "fJ", meaning = "rest of the difference, due to the energy per unit; 0 where one run lacks the role; for static power, the part due to the power" }
-share_fraction = { heading = "share of energy differences", type = "DOUBLE", null = true, meaning = "difference over the whole difference, so that all shares add up to 1; negative for a part against it, null for equal runs" }
+difference_fraction = { heading = "share of energy differences", type = "DOUBLE", null = true, meaning = "difference over the whole difference, so that all shares add up to 1; negative for a part against it, null for equal runs" }
 energy_a_j = { heading = "A" }
 energy_b_j = { heading = "B" }
 difference_j = { shown = "+" }
@@ -119,6 +114,6 @@ SELECT
     joules(energy_a_fj) AS energy_a_j,
     joules(energy_b_fj) AS energy_b_j,
     joules(energy_b_fj - energy_a_fj) AS difference_j,
-    fraction(energy_b_fj - energy_a_fj, sum(energy_b_fj - energy_a_fj) OVER ()) AS share_fraction
+    fraction(energy_b_fj - energy_a_fj, sum(energy_b_fj - energy_a_fj) OVER ()) AS difference_fraction
 FROM parted
 ORDER BY abs(energy_b_fj - energy_a_fj) DESC, role

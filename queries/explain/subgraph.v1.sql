@@ -2,14 +2,9 @@
 record = "SubgraphDifference"
 summary = "Differences of two runs by subgraph"
 grain = "one row per subgraph of either run, matched by name; energies, times and shares sum to the difference, exactly"
-table = [
-    "name", "fusion_pattern", "difference.ranking.drawn", 'share_fraction.headed("share")',
-    'largest_action.headed("mostly")', "largest_difference_j", "energy_a_fj", "energy_b_fj", "latency_a_fs",
-    "latency_b_fs", "bottleneck_a", "bottleneck_b",
-]
 order = ["absolute difference of the metric descending", "name"]
 [parameters]
-metric = { type = "VARCHAR", default = "energy", meaning = "metric of share_fraction and of the order: energy, latency, edp or memory" }
+metric = { type = "VARCHAR", default = "energy", meaning = "metric of difference_fraction and of the order: energy, latency, edp or memory" }
 [columns]
 name = { heading = "subgraph", type = "VARCHAR", meaning = "operator that leads the subgraph" }
 fusion_pattern = { heading = "pattern", type = "VARCHAR", meaning = "operations in order" }
@@ -21,7 +16,7 @@ memory_a_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes moved off chip 
 memory_b_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes moved off chip on B" }
 difference = { shown = "+", type = "DOUBLE", meaning = "difference of the metric, B minus A, in unit" }
 unit = { heading = "status", type = "VARCHAR", meaning = "J, s, Js or B" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "difference over the whole difference, so that all shares add up to 1; negative for a part against it, null for equal runs" }
+difference_fraction = { type = "DOUBLE", null = true, meaning = "difference over the whole difference, so that all shares add up to 1; negative for a part against it, null for equal runs" }
 bottleneck_a = { heading = "bottleneck A", type = "VARCHAR", null = true, meaning = "bottleneck on A" }
 bottleneck_b = { heading = "bottleneck B", type = "VARCHAR", null = true, meaning = "bottleneck on B" }
 largest_action = { type = "VARCHAR", null = true, meaning = "component.action with the largest energy difference; null without one" }
@@ -98,7 +93,7 @@ SELECT
     latency_b_fs - latency_a_fs AS latency_difference_fs,
     edp_difference_exact, memory_a_bytes, memory_b_bytes, difference,
     find_metric($metric).unit AS unit,
-    fraction(difference, sum(difference ORDER BY v.name) OVER ()) AS share_fraction,
+    fraction(difference, sum(difference ORDER BY v.name) OVER ()) AS difference_fraction,
     bottleneck_a, bottleneck_b,
     l.moved.action AS largest_action,
     joules(l.moved.fj) AS largest_difference_j

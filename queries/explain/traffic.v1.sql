@@ -2,7 +2,6 @@
 record = "Traffic"
 summary = "Bytes of each memory of two runs"
 grain = "one row per memory action that is counted in bytes"
-table = ["component", "bytes_a", "bytes_b", "difference_bytes.drawn", "energy_a_j", "energy_b_j"]
 order = ["absolute difference_bytes descending", "component", "action"]
 [columns]
 bytes_a = { heading = "A", type = "DOUBLE", null = true, unit = "B", meaning = "bytes on A; null where A has no such action" }

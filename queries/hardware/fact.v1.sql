@@ -2,6 +2,7 @@
 record = "HardwareFact"
 summary = "Numbers of one chip with unit, basis and source"
 grain = "one row per number"
+table = ["quantity", "value.kept", "basis.kept", "source", "note"]
 [parameters]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]

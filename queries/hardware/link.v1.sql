@@ -2,6 +2,10 @@
 record = "HardwareLink"
 summary = "Links of one chip to devices of its kind and to its host"
 grain = "one row per link"
+table = [
+    "link", "generation", "connects.kept", "link_count.kept", "bandwidth_bytes_per_s.kept", "lane_count",
+    "topology", "domain_size", "latency_s", "energy_per_byte_j", "basis", "source",
+]
 [parameters]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]

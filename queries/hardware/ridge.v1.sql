@@ -2,6 +2,10 @@
 record = "RidgePoint"
 summary = "Roofline of one chip: peak and ridge point per precision"
 grain = "one row per precision"
+table = [
+    "precision", "peak_ops_per_s.kept", "ridge_ops_per_byte.kept", "basis.kept", "units_count",
+    "operations_per_clock", "clock_hz", "peak_ops_per_j", "explanation",
+]
 [parameters]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]

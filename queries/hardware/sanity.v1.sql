@@ -2,6 +2,11 @@
 record = "Probe"
 summary = "Power of a large GEMM and a stream copy, against the power cap and measurements"
 grain = "one row per requested run, refused ones included"
+table = [
+    "hardware", "model.kept", "precision.kept", "status.kept", "average_power_w", "tdp_w", "power_ratio.kept",
+    "uncapped_ratio", "unattributed_share_fraction", "compute_utilization_fraction",
+    "bandwidth_utilization_fraction", "measured_power_w", "measured_ratio", "reason",
+]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of the models matrix_product and stream_copy" }
 [columns]

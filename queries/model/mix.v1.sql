@@ -2,6 +2,10 @@
 record = "OperationShare"
 summary = "Operators of a workload by operation"
 grain = "one row per operation that depends on an input, without views"
+table = [
+    "operation", "kind", "operator_count", "operator_fraction", "mac_count.kept", "mac_fraction.kept",
+    "elementwise_count", "special_count", "moved_bytes.kept", "moved_fraction.kept",
+]
 order = ["mac_count descending", "moved_bytes descending", "operation"]
 [columns]
 kind = { type = "VARCHAR", meaning = "kind of operator" }

@@ -2,6 +2,10 @@
 record = "ModulePart"
 summary = "Modules of one run, each with everything that runs inside it"
 grain = "one row per module in which an operator runs, the model itself first; own energies, latencies and MACs sum to the run, exactly"
+table = [
+    "module", 'output_shape.headed("output").if_any.kept', 'weight_count.headed("weights")', "mac_count.kept",
+    "latency_s.kept", "energy_j.kept", "energy_fraction.kept",
+]
 [columns]
 module_index = { type = "BIGINT", meaning = "order: each module before those inside it, by their first operators" }
 module = { type = "VARCHAR", meaning = "path of the module, of its first use if several modules share it; empty for the model itself" }

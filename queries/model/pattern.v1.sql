@@ -2,6 +2,10 @@
 record = "PatternShare"
 summary = "Fusion patterns of a workload"
 grain = "one row per pattern; `view` stands for subgraphs of views alone, `constant` for operators that depend on no input"
+table = [
+    "fusion_pattern", "subgraph_count", "operator_count", "mac_count.kept", "mac_fraction.kept",
+    "moved_bytes.kept", "fused_moved_bytes.kept", "saved_fraction.kept",
+]
 [columns]
 fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
 operator_count = { type = "BIGINT", meaning = "operators in these subgraphs, views included; the rows sum to the workload" }

@@ -2,6 +2,7 @@
 record = "PlacementDifference"
 summary = "Energy difference of two placements of a model, by device and action"
 grain = "one row per device, component and action of either placement"
+table = ["device", "component", "action", "first_j", "second_j", "difference_j"]
 order = ["difference_fj descending by absolute value, device, component, action"]
 [parameters]
 first = { type = "INTEGER", meaning = "placement_id of the first placement" }

@@ -2,6 +2,7 @@
 record = "PredictionStanding"
 summary = "Errors of predictions similar to each run, with the measured hardware nearest to the run's"
 grain = "one row per run and quantity; refused runs are omitted"
+table = ["hardware", "quantity", "half_width", "standing", "measurement_count"]
 order = ["run as in run_ids", "quantity, latency before energy"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to show, as listed by `run.list`" }

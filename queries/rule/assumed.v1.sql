@@ -5,7 +5,7 @@ order = ["run_id"]
 [parameters]
 metric = { type = "VARCHAR", default = "energy", meaning = "quantity whose errors move the decision: energy, latency or neither" }
 [columns]
-share_fraction = { type = "DOUBLE", meaning = "share of the energy whose energy per action is assumed" }
+energy_fraction = { type = "DOUBLE", meaning = "share of the energy whose energy per action is assumed" }
 mostly = { type = "VARCHAR", meaning = "static if at least 80 % of it is static power, else empty" }
 doubt = { type = "DOUBLE", null = true, meaning = "half-width, in natural logarithms, of the interval due to the chip's own numbers" }
 */
@@ -13,7 +13,7 @@ WITH spent AS (
     SELECT
         l.run_id,
         CAST(sum(l.energy_fj) AS DOUBLE) AS whole,
-        coalesce(sum(l.energy_fj) FILTER (e.basis = 'assumed'), 0) / whole AS share_fraction,
+        coalesce(sum(l.energy_fj) FILTER (e.basis = 'assumed'), 0) / whole AS energy_fraction,
         coalesce(sum(l.energy_fj) FILTER (e.basis = 'assumed' AND a.part = 'static'), 0) / whole AS static_fraction
     FROM internal.run_action AS l
     JOIN internal.run AS r ON r.run_id = l.run_id
@@ -24,10 +24,10 @@ WITH spent AS (
 )
 SELECT
     s.run_id,
-    s.share_fraction,
-    CASE WHEN s.static_fraction >= {mostly_static} * s.share_fraction THEN 'static' ELSE '' END AS mostly,
+    s.energy_fraction,
+    CASE WHEN s.static_fraction >= {mostly_static} * s.energy_fraction THEN 'static' ELSE '' END AS mostly,
     CASE $metric WHEN 'energy' THEN t.energy_own_half_width ELSE 0e0 END AS doubt
 FROM spent AS s
 JOIN internal.run_total AS t ON t.run_id = s.run_id
-WHERE s.share_fraction >= {least_assumed}
+WHERE s.energy_fraction >= {least_assumed}
 ORDER BY s.run_id

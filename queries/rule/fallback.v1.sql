@@ -5,14 +5,14 @@ order = ["run_id"]
 [parameters]
 metric = { type = "VARCHAR", default = "energy", meaning = "quantity whose errors move the decision: energy, latency or neither" }
 [columns]
-share_fraction = { type = "DOUBLE", meaning = "share of the latency on the host" }
+latency_fraction = { type = "DOUBLE", meaning = "share of the latency on the host" }
 operations = { type = "VARCHAR[]", meaning = "operations that the host computes" }
 helper = { type = "VARCHAR", meaning = "the host" }
 doubt = { type = "DOUBLE", meaning = "natural logarithm of the factor by which the run would be faster without these operators" }
 */
 SELECT
     run_id,
-    round(sum(latency_fraction), 3) AS share_fraction,
+    round(sum(latency_fraction), 3) AS latency_fraction,
     list(operation ORDER BY first_operator_index) AS operations,
     any_value(helper) AS helper,
     -ln(

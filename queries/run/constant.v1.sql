@@ -2,7 +2,6 @@
 record = "Constant"
 summary = "Constants of the hardware in which two runs differ, and the exact part of the energy difference due to each"
 grain = "one row per constant that differs or that only one side has"
-table = ["constant", "value_a", "value_b", "unit", "ratio", "moved_j", "basis_b", "source_b"]
 order = ["moved_j by size descending, nulls last", "constant"]
 [columns]
 constant = { type = "VARCHAR", meaning = "quantity of hardware_facts, energy.COMPONENT.ACTION of the energy reference table, or the run's voltage_factor" }

@@ -10,7 +10,7 @@ kind = { type = "VARCHAR", meaning = "kind of operator, or all: every kind excep
 is_overlapping = { type = "BOOLEAN", meaning = "true if kernels of this kind overlap in a graph, so that the profile overstates their time; not counted in all" }
 group_count = { heading = "groups", type = "BIGINT", meaning = "groups of operators with the same operation and shapes in one model, precision and batch" }
 device_time_s = { type = "DOUBLE", unit = "s", meaning = "measured time" }
-share_fraction = { heading = "share of time", type = "DOUBLE", null = true, meaning = "share of the device time of all selected profiles, unmatched kernels included" }
+device_time_fraction = { heading = "share of time", type = "DOUBLE", null = true, meaning = "share of the device time of all selected profiles, unmatched kernels included" }
 time_bias_fraction = { heading = "bias of time", type = "DOUBLE", meaning = "total predicted over total measured time, minus 1" }
 time_weighted_error_fraction = { heading = "error weighted by time", type = "DOUBLE", meaning = "mean absolute relative error of all groups, weighted by measured time" }
 scored_count = { heading = "scored groups", type = "BIGINT", meaning = "number of groups whose operators take longer than above_s each" }
@@ -54,7 +54,7 @@ SELECT
     count(*) AS group_count,
     CAST(sum(p.operator_count) AS BIGINT) AS operator_count,
     sum(p.measured_s ORDER BY p.measured_s) AS device_time_s,
-    sum(p.measured_s ORDER BY p.measured_s) / any_value(w.device_time_s) AS share_fraction,
+    sum(p.measured_s ORDER BY p.measured_s) / any_value(w.device_time_s) AS device_time_fraction,
     sum(p.predicted_s ORDER BY p.predicted_s) / sum(p.measured_s ORDER BY p.measured_s) - 1e0 AS time_bias_fraction,
     sum(abs(p.predicted_s - p.measured_s) ORDER BY p.measured_s, p.predicted_s)
         / sum(p.measured_s ORDER BY p.measured_s) AS time_weighted_error_fraction,

@@ -90,7 +90,7 @@ def test_an_action_is_its_count_times_its_price(architecture: str, analyses: Map
 def test_shares_and_parts_are_those_of_the_run(architecture: str, analyses: Mapping[str, AnalyzeAnswer]) -> None:
     answer = analyses[architecture]
     for rows in (answer.categories, answer.actions):
-        assert_close(sum(row.share_fraction or 0.0 for row in rows), 1.0)
+        assert_close(sum(row.energy_fraction or 0.0 for row in rows), 1.0)
     for shared in (answer.subgraphs, answer.operators):
         assert_close(sum(row.energy_fraction or 0.0 for row in shared), 1.0)
         assert_close(sum(row.edp_share_fraction or 0.0 for row in shared), 1.0)

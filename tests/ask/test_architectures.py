@@ -88,7 +88,7 @@ def test_categories_and_actions_worked_out_by_hand(book: Book) -> None:
         "register", "unit_memory", "chip_memory", "interconnect", "control",
     ]  # fmt: skip
     actions = ask(book, "action")
-    assert [(row["component"], row["rank"], row["share_fraction"]) for row in actions] == [
+    assert [(row["component"], row["rank"], row["energy_fraction"]) for row in actions] == [
         ("compute", 1, 0.4), ("memory", 2, 0.3), ("static", 3, 0.2), ("control", 4, 0.1),
     ]  # fmt: skip
     assert actions[0]["count_per_mac"] == 0.2

@@ -62,7 +62,7 @@ def test_what_is_told_is_the_share_of_the_ledger(tmp_path: Path) -> None:
     for hardware in ("l4", "h100_sxm5"):
         alone = workspace.analyze("resnet18", hardware, calibration="none")
         (whole,) = alone.scope.assumed.values()
-        shares = [caveat.values["share_fraction"] for caveat in alone.facts.of(Caveat) if caveat.kind == "assumed"]
+        shares = [caveat.values["energy_fraction"] for caveat in alone.facts.of(Caveat) if caveat.kind == "assumed"]
         assert shares in ([], [whole.fraction])
         is_told[hardware] = bool(shares)
     assert is_told == {"l4": True, "h100_sxm5": False}  # the static power of the H100 was measured
@@ -73,7 +73,7 @@ def test_a_choice_has_the_share_of_the_run_that_it_names(workspace: Workspace) -
     asked = Settings(hardware=("l4", "xeon_8490h"), precision=("int8",), batch=(1, 8))
     answer = workspace.recommend("resnet18", asked)
     (caveat,) = (one for one in answer.facts.of(Caveat) if one.kind == "assumed" and answer.best.run_id in one.runs)
-    share = caveat.values["share_fraction"]
+    share = caveat.values["energy_fraction"]
     assert isinstance(share, float)
     assert_close(share, answer.scope.assumed[answer.best.run_id].fraction)
 

@@ -149,9 +149,9 @@ def test_the_host_that_a_comparison_lacks_is_the_one_that_a_ranking_adds(chip: s
 
 
 SHARES = {
-    "assumed": ("share_fraction", "assumed_energy_fraction", 0.1),
-    "unattributed": ("share_fraction", "unattributed_energy_fraction", 0.1),
-    "recalled": ("share_fraction", "recalled_energy_fraction", 0.1),
+    "assumed": ("energy_fraction", "assumed_energy_fraction", 0.1),
+    "unattributed": ("energy_fraction", "unattributed_energy_fraction", 0.1),
+    "recalled": ("energy_fraction", "recalled_energy_fraction", 0.1),
 }
 """Rule -> its value, the column of a comparison with the same share, and the share from which the rule finds it."""
 
@@ -185,7 +185,7 @@ def test_trust_names_suppression_by_its_share_of_the_time(workspace: Workspace) 
         "JOIN internal.run_total AS t USING (run_id) JOIN internal.workload_operator AS q "
         f"USING (workload_id, operator_index) WHERE o.run_id = {caveat.runs[0]}"
     ).rows
-    assert_close(float(str(caveat.values["share_fraction"])), float(str(share)), rel=1e-3)
+    assert_close(float(str(caveat.values["latency_fraction"])), float(str(share)), rel=1e-3)
     point = predict(name, chip, precision="fp32")  # totals alone have the same interval
     assert_close(math.log(float(point.latency_s / point.latency_low_s)), float(str(width)), rel=1e-6)
 

@@ -300,7 +300,7 @@ def shares_of(answer: RunAnswer) -> Iterator[tuple[str, str, list[float]]]:
     """Return (table, column, shares) of every column of an answer that states shares of a whole."""
     for name, table in answer.own_tables.items():
         for column in table.columns:
-            if column.name.endswith("share_fraction"):
+            if column.name.endswith(("difference_fraction", "share_fraction")):
                 yield name, column.name, [one for row in table if (one := getattr(row, column.name)) is not None]
 
 

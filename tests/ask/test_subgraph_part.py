@@ -60,7 +60,7 @@ def test_categories_worked_out_by_hand(book: Book) -> None:
         ("part1", "memory"): 3, ("part1", "static"): 1,
         ("part2", "control"): 1,
     }  # fmt: skip
-    assert_close(rows["part0", "compute"]["share_fraction"], 0.8)
+    assert_close(rows["part0", "compute"]["energy_fraction"], 0.8)
     assert_close(rows["part0", "compute"]["run_fraction"], 0.4)
     assert rows["part1", "memory"]["common_categories"] == "unit_memory"
     assert rows["part1", "memory"]["largest_action"] == "memory.act"

@@ -255,11 +255,19 @@ def test_a_refused_precision_is_no_limit_that_a_fleet_without_a_price_misses(tmp
     assert not any(str(one.reason) in str(answer.document().answer) for one in refusals)
 
 
+def test_a_chip_that_cannot_be_bought_is_chosen_if_no_other_is_asked_for(ask: Callable[..., FleetAnswer]) -> None:
+    demand = of_rate(500.0, objective="energy")
+    for hardware, taken in ((("kpu_t256",), "kpu_t256 int8"), (("kpu_t256", "l4"), "l4 int8")):
+        answer = ask(demand, *hardware)
+        first = answer.facts.of(Choice)[0]
+        assert answer.facts.runs[first.run].hardware.startswith(taken)
+
+
 def test_a_limit_on_power_is_told_with_how_far_it_is_missed(ask: Callable[..., FleetAnswer]) -> None:
     answer = ask(of_rate(30_000.0, max_power_w=10.0))
     assert not answer.ok
     assert "the limit of 10 W" in answer.rows[0].reason
-    watts = [row.total_power_w or 0.0 for row in answer.rows]
+    watts = [(row.power_w or 0.0) + (row.host_power_w or 0.0) for row in answer.rows]
     assert watts == sorted(watts)
     assert not answer.is_met
     assert str(answer.rows[0].reason) in str(answer.document().answer)
@@ -294,7 +302,7 @@ def at(label: str, rate: float, share: float, rent: float) -> LevelRow:
     return LevelRow(
         label=label,
         rate_per_s=rate,
-        share_fraction=share,
+        time_fraction=share,
         device_count=1,
         busy_fraction=0.5,
         power_w=100.0,
@@ -310,14 +318,14 @@ def test_what_two_large_do_not_fill_a_small_one_takes() -> None:
     """
     large = priced("large", 2, 900.0, 100.0, each_j=2.0, idle_w=50.0)
     small = priced("small", 7, 150.0, 30.0, idle_w=30.0)
-    (best, *_) = mix([large, small], terms_of(of_rate(1000.0)))
+    (best, *_) = mix([large, small], terms_of(of_rate(1000.0)), large.row)
     assert (best.label, best.form, best.device_count) == ("1 large + 1 small", SIDE_BY_SIDE, 2)
     assert_close(best.cost_per_month, 130.0)
     assert_close(best.saved_fraction, 0.35)
     assert_close(best.power_w, 1910.0)
     assert_close(best.kwh_per_month, 1.91 * HOURS)
     assert_close(best.gco2_per_month, 400.0 * 1.91 * HOURS)
-    assert mix([large], terms_of(of_rate(1000.0))) == []
+    assert mix([large], terms_of(of_rate(1000.0)), large.row) == []
 
 
 def test_limits_of_a_demand_hold_for_fleets_of_several_kinds() -> None:
@@ -340,9 +348,9 @@ def test_at_lower_rates_those_side_by_side_get_less_or_are_given_back(tmp_path: 
     """
     large = priced("large", 2, 900.0, 100.0, each_j=2.0, idle_w=50.0)
     small = priced("small", 7, 150.0, 30.0, idle_w=30.0)
-    (best, *_) = mix([large, small], of_day(tmp_path, 1000.0, 500.0))
+    (best, *_) = mix([large, small], of_day(tmp_path, 1000.0, 500.0), large.row)
     assert_close(best.kwh_per_month, HOURS * 0.5 * (1.910 + 0.925 + 0.070))
-    (one, *_) = mix([large, small], of_day(tmp_path, 1000.0, 500.0, releases=True))
+    (one, *_) = mix([large, small], of_day(tmp_path, 1000.0, 500.0, releases=True), large.row)
     assert (one.label, one.form) == ("1 large + 1 small", SIDE_BY_SIDE)
     assert_close(one.kwh_per_month, HOURS * 0.5 * (1.910 + 1.0 + 0.2 / 9.0))
     assert_close(one.cost_per_month, 0.5 * 130.0 + 0.5 * 100.0)
@@ -356,10 +364,10 @@ def test_at_night_a_small_one_serves(tmp_path: Path) -> None:
         attrs.evolve(priced("large", 1, 1200.0, 730.0), levels=tuple(by_day)),
         attrs.evolve(priced("small", 10, 120.0, 146.0), levels=tuple(by_night)),
     ]
-    (best,) = mix(rows, of_day(tmp_path, 1000.0, 100.0, releases=True))
+    (best,) = mix(rows, of_day(tmp_path, 1000.0, 100.0, releases=True), rows[0].row)
     assert best.form == BY_THE_HOUR
     assert_close(best.cost_per_month, HOURS * (0.5 * 1.0 + 0.5 * 0.2))
-    assert mix(rows, of_day(tmp_path, 1000.0, 100.0)) == []
+    assert mix(rows, of_day(tmp_path, 1000.0, 100.0), rows[0].row) == []
 
 
 def test_rates_of_a_day_last_until_the_next(tmp_path: Path) -> None:
@@ -480,9 +488,9 @@ def test_the_next_best_is_the_next_hardware_and_what_it_takes_more() -> None:
     """Fleets of 2 x 100, of 7 x 30 and, of the first hardware again, of 3 x 80 USD: 210 is 1.05 times 200."""
     rows = [priced(*one).row for one in (("large", 2, 900.0, 100.0), ("small", 7, 150.0, 30.0))]
     rows.append(priced("large", 3, 900.0, 80.0).row.replace(label="large, delayed batching"))
-    winner = next(one for one in terms_of(of_rate(1.0)).find_winners(rows) if one.objective == "cost")
-    assert (winner.label, winner.value, winner.runner_up) == ("large", 200.0, "small")
-    assert_close(winner.regret_ratio, 1.05)
+    choice = terms_of(of_rate(1.0)).find_choices(dict(enumerate(rows)))["cost"]
+    assert (choice.runs, choice.value.value) == ((0, 1), 200.0)
+    assert_close(choice.ratio, 1.05)
 
 
 def test_a_fleet_at_its_capacity_needs_another_device_as_soon_as_it_is_slower() -> None:
@@ -490,12 +498,12 @@ def test_a_fleet_at_its_capacity_needs_another_device_as_soon_as_it_is_slower() 
     full, spare = (priced(*one).row for one in (("full", 1, 900.0, 100.0), ("spare", 1, 900.0, 130.0)))
     full = full.replace(carried_ratio=1.0, time_half_width=0.2, rented_half_width=0.0)
     spare = spare.replace(carried_ratio=16.0, time_half_width=0.2, rented_half_width=0.0)
-    (winner, *_) = terms_of(of_rate(1.0)).find_winners([full, spare])
-    assert (winner.label, winner.runner_up) == ("full", "spare")
-    assert_close(winner.probability_best, 0.5)
+    choice = terms_of(of_rate(1.0)).find_choices({1: full, 2: spare})["cost"]
+    assert choice.runs == (1, 2)
+    assert_close(choice.probability, 0.5)
     roomy = full.replace(carried_ratio=16.0)
-    (winner, *_) = terms_of(of_rate(1.0)).find_winners([roomy, spare])
-    assert_close(winner.probability_best, 1.0)
+    choice = terms_of(of_rate(1.0)).find_choices({1: roomy, 2: spare})["cost"]
+    assert_close(choice.probability, 1.0)
 
 
 def test_parts_of_the_same_hardware_share_its_error() -> None:

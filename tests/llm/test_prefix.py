@@ -72,9 +72,9 @@ def test_joules_close_over_passes_idle_time_and_moves() -> None:
     tier = Tier(name="host", capacity_bytes=400.0, bytes_per_s=1000.0, j_per_byte=0.5)
     kept = serve(550, (tier,))
     busy_s = 5 * 0.010 + kept.computed_tokens * 0.0001
-    assert kept.energy_j == near(500.0 * busy_s + kept.idle_j + kept.moved_j)
-    assert kept.moved_j == near(0.5 * kept.hits[1].moved_bytes)
-    assert kept.idle_s == near(kept.duration_s - busy_s)
+    assert kept.window.energy_j == near(500.0 * busy_s + kept.window.idle_j + kept.window.moved_j)
+    assert kept.window.moved_j == near(0.5 * kept.hits[1].moved_bytes)
+    assert kept.window.idle_s == near(kept.duration_s - busy_s)
 
 
 def test_turns_find_their_context_while_it_is_resident() -> None:

@@ -43,7 +43,7 @@ def test_one_request_alone_is_its_prompt_and_its_steps() -> None:
     assert served.first_token.p50 == near(0.110)
     assert served.latency.p50 == near(0.110 + 100 * 0.010)
     assert served.between_tokens.p50 == near(0.010)
-    assert served.energy_j == near(1.110 * 500)
+    assert served.window.energy_j == near(1.110 * 500)
     assert served.energy_per_output_token_j == near(1.110 * 500 / 101)
     assert (served.steps, served.output_tokens, served.computed_tokens) == (101, 101, 1000)
 
@@ -110,8 +110,8 @@ def test_a_server_that_does_not_mix_halts_answers_for_a_prompt() -> None:
 def test_a_server_rests_between_requests() -> None:
     served = simulate(PLAIN, Load(trace=trace((0.0, 1000, 1), (1.0, 1000, 1))), ROOMY)
     assert served.duration_s == near(1.110)
-    assert served.idle_s == near(0.890)
-    assert served.energy_j == near(0.220 * 500 + 0.890 * 100)
+    assert served.window.idle_s == near(0.890)
+    assert served.window.energy_j == near(0.220 * 500 + 0.890 * 100)
 
 
 def test_the_time_outside_of_passes_is_in_the_first_token_alone() -> None:
@@ -245,7 +245,9 @@ def test_tokens_time_and_energy_are_conserved(load: str, mixes: bool) -> None:
     assert served.output_tokens == sum(asked.output_tokens)
     assert served.prompt_tokens == sum(asked.prompt_tokens)
     assert served.computed_tokens >= served.prompt_tokens
-    assert served.energy_j == near((served.duration_s - served.idle_s) * LENGTHY.watts + served.idle_j)
+    assert served.window.energy_j == near(
+        (served.duration_s - served.window.idle_s) * LENGTHY.watts + served.window.idle_j
+    )
     times = zip(outcome_times(served), asked.output_tokens, strict=True)
     spent = sum(last - first for (first, last), tokens in times if tokens > 1)
     gaps = sum(asked.output_tokens) - len(asked.output_tokens)
@@ -327,7 +329,7 @@ def test_servers_of_a_pool_share_its_requests() -> None:
     assert alone.first_token.p99 == near(0.220)
     assert shared.first_token.p99 == near(0.110)
     assert shared.latency.p99 == near(0.110 + 0.100)
-    assert shared.energy_j == near((4 * shared.duration_s - shared.idle_s) * 500 + shared.idle_j)
+    assert shared.window.energy_j == near((4 * shared.duration_s - shared.window.idle_s) * 500 + shared.window.idle_j)
 
 
 def test_two_pools_hand_the_cache_over() -> None:
@@ -341,7 +343,7 @@ def test_two_pools_hand_the_cache_over() -> None:
     assert served.latency.p50 == near(0.110 + 0.020 + 0.100)
     assert served.between_tokens.p99 == near(0.030)
     assert served.duration_s == near(0.230)
-    assert served.energy_j == near(0.210 * 500 + (0.120 + 0.130) * 100)
+    assert served.window.energy_j == near(0.210 * 500 + (0.120 + 0.130) * 100)
 
 
 @pytest.mark.parametrize("load", LOADS)
@@ -349,7 +351,9 @@ def test_two_pools_conserve_tokens_and_energy(load: str) -> None:
     served, _ = simulate_pools(pools(LENGTHY, TIGHT), LOADS[load], seed=1)
     asked = draw_requests(LOADS[load], 1)
     assert served.requests == len(asked.prompt_tokens)
-    assert served.energy_j == near((2.0 * served.duration_s - served.idle_s) * LENGTHY.watts + served.idle_j)
+    assert served.window.energy_j == near(
+        (2.0 * served.duration_s - served.window.idle_s) * LENGTHY.watts + served.window.idle_j
+    )
     spent = sum(last - first for first, last in outcome_times(served))
     assert served.between_tokens.mean == near(spent / (sum(asked.output_tokens) - len(asked.output_tokens)))
     assert served.arrivals_per_s is None or served.first_token.p99 > 0.0

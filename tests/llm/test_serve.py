@@ -36,7 +36,7 @@ def test_one_request_alone_takes_its_passes() -> None:
     first = served.first_token.p50 - find_limits(surface, Load()).request_s
     assert_close(first, float(seconds[0]), rel=0.05)
     assert_close(served.latency.p50 - served.first_token.p50, 63 * float(seconds[1]), rel=0.01)
-    assert_close(served.energy_j - served.idle_j, float(joules[0] + 63 * joules[1]), rel=0.02)
+    assert_close(served.window.energy_j - served.window.idle_j, float(joules[0] + 63 * joules[1]), rel=0.02)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Price, Site
 from joulemap.plan.source import Source
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
-from joulemap.wing.llm.ask.target import LIKELY, choose_row, find_next, find_simpler
+from joulemap.wing.llm.ask.target import LIKELY, choose_row, list_choices
 from joulemap.wing.llm.ask.users import UsersAnswer
 from joulemap.wing.llm.capacity.case import QUALITIES, Case
 from joulemap.wing.llm.capacity.load import count_kept, read_load, run_pools, serve_one, serve_pools
@@ -94,12 +94,18 @@ def test_a_target_is_met_by_the_fewest_devices_and_costs_what_its_parts_cost(kep
     assert costs == sorted(costs)
 
 
+def test_a_checkpoint_in_its_own_format_loses_nothing_if_the_format_is_named(tmp_path: Path) -> None:
+    workspace, target = Workspace(tmp_path / "own.duckdb"), LatencyTarget(users=2, first_token_s=1.0)
+    answer = workspace.serve_users("gpt-oss-20b", hardware=("h100_sxm5",), target=target, weight_precision=("mxfp4",))
+    assert [(row.precision, row.is_published, row.quality) for row in answer.rows] == [("bf16/mxfp4", True, "")]
+
+
 def test_the_best_servers_without_pools_are_named_beside_pools(kept: UsersAnswer) -> None:
     first, second, third = (row.replace(met_probability=0.9) for row in kept.rows)
     pools, unsure = first.replace(prefill_server_count=1), second.replace(met_probability=0.7)
     rows = (pools, unsure, third)
-    assert find_simpler(rows, pools) == third
-    assert find_simpler(rows, unsure) is None
+    assert {one.metric: one.run for one in list_choices(dict(enumerate(rows)))}["simpler"] == 2
+    assert "simpler" not in {one.metric for one in list_choices({0: unsure, 1: third})}
 
 
 def test_a_target_of_unknown_width_leaves_the_probability_of_both_unknown() -> None:
@@ -212,8 +218,8 @@ def test_the_next_other_chip_meets_the_target_as_surely(kept: UsersAnswer) -> No
 
     every, few = choose("risky", "doubtful", "best", "next"), choose("risky", "doubtful")
     assert choose_row(every).label == "best"
-    following = [find_next(rows, choose_row(rows)) for rows in (every, few)]
-    assert [one.label for one in following if one is not None] == ["next", "doubtful"]
+    following = [rows[next(list_choices(dict(enumerate(rows)))).runs[1]] for rows in (every, few)]
+    assert [one.label for one in following] == ["next", "doubtful"]
 
 
 @pytest.mark.parametrize(

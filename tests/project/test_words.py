@@ -196,3 +196,27 @@ def test_docstrings_begin_with_their_subject_or_verb(room: str) -> None:
     ]
     assert paths
     assert texts == []
+
+
+def list_public_names(path: Path) -> Iterator[tuple[str, int]]:
+    """Yield each name of a module, class, function or attribute of a file, with its line; not those of local values."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, node.lineno
+        elif isinstance(node, ast.Attribute):
+            yield node.attr, node.lineno
+        if isinstance(node, ast.ClassDef | ast.Module):
+            fields = (one.target for one in node.body if isinstance(one, ast.AnnAssign))
+            yield from ((one.id, one.lineno) for one in fields if isinstance(one, ast.Name))
+
+
+def test_names_say_what_they_are_of() -> None:
+    """`one` is no name of a function, class or attribute; a fraction of a row says what it is a share of."""
+    vague = {"one", "share_fraction"}
+    found = [
+        f"{path.relative_to(SOURCE)}:{line}: {name}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for name, line in list_public_names(path)
+        if name in vague
+    ]
+    assert not found

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, assert_type, cast
 
 import pytest
 
 from compare import assert_close
 from joulemap.cli.value import read_as
+from joulemap.domain.column import Col
 from joulemap.domain.computed import make_table, take
 from joulemap.domain.settings import Limits
-from joulemap.domain.table import Row, described
-from joulemap.show.layout import lay
+from joulemap.domain.table import Row, Table, described
+from joulemap.show.column import alter, derived, lay_columns
+from joulemap.show.present.document import Grid
 from joulemap.show.present.text import longest_line, wrap_command
 from joulemap.system.errors import UsageError
 
@@ -48,21 +51,26 @@ ROWS = make_table(
 )
 
 
+OF = Configuration
+
+
+def lay(*columns: Col[Configuration], rows: Table[Configuration] = ROWS, projected: str = "", **told: Any) -> Grid:
+    return lay_columns(cast("Any", SimpleNamespace(projected=frozenset({projected}))), rows, columns, **told)
+
+
 def test_columns_have_the_headings_and_formats_of_their_declaration() -> None:
     """exp(0.1) is 1.105."""
-    drawn = lay(
-        ROWS,
-        "label | *batch | step_s | price cost | *half_width | saved | worth | twice two",
-        projected=frozenset({"t4"}),
-        two=lambda row: str(2 * row.batch),
-    )
+    two: Col[Configuration] = derived("twice", lambda row: str(2 * row.batch))
+    columns = (OF.label, OF.batch.kept, OF.step_s, OF.cost.headed("price"), OF.half_width.kept, OF.saved, OF.worth)
+    drawn = lay(*columns, two, projected="t4")
     assert drawn.headings == ("hardware", "batch", "a step", "price", "80 %", "saved", "worth", "twice")
     assert drawn.rows == (
         ("l4", "1", "2 ms", "1,234 USD", "0.905\N{EN DASH}1.11x", "+3.50 USD", "2 J", "2"),
         ("~t4", "1", "", "12.34 USD", "", "-3.50 USD", "3 s", "2"),
     )
     assert drawn.keep == ("batch", "80 %")
-    assert lay(ROWS, "label | batch | *cost", keep="batch gone", ranked="label", limit=1).keep == ("batch", "cost")
+    kept = lay(OF.label.ranking, OF.batch, OF.cost.kept, keep=(OF.batch, OF.way), limit=1)
+    assert (kept.keep, kept.ranked) == (("batch", "cost"), ("hardware",))
 
 
 def test_a_column_may_be_shown_by_a_text_on_its_row() -> None:
@@ -70,24 +78,28 @@ def test_a_column_may_be_shown_by_a_text_on_its_row() -> None:
         won: Cell[int] = described("times", shown="{won} of {total}")
         total: Cell[int] = described("times")
 
-    assert lay(make_table("won", Won, [Won(won=1, total=3)]), "won | total").rows == (("1 of 3", "3"),)
+    answer = cast("Any", SimpleNamespace(projected=frozenset()))
+    table = make_table("won", Won, [Won(won=1, total=3)])
+    assert lay_columns(answer, table, (Won.won, Won.total)).rows == (("1 of 3", "3"),)
+    assert alter((Won.won, Won.total), Won.total.headed("in all"))[1].heading == "in all"
 
 
 def test_a_column_without_values_or_with_one_alone_is_left_out_where_that_is_asked() -> None:
-    drawn = lay(ROWS, "label | way? | batch! | step_s? | cost!")
+    drawn = lay(OF.label, OF.way.if_any, OF.batch.if_varied, OF.step_s.if_any, OF.cost.if_varied)
     assert drawn.headings == ("hardware", "a step", "cost")
 
 
 def test_a_value_is_shown_with_its_interval() -> None:
     """exp(0.1) is 1.105."""
-    drawn = lay(ROWS, "label | cost:half_width | step_s:half_width")
+    drawn = lay(OF.label, OF.cost.within(OF.half_width), OF.step_s.within(OF.half_width))
     assert [row[2] for row in drawn.rows] == ["2 ms (1.8\N{EN DASH}2.2)", ""]
     assert drawn.rows[1][1] == "12.34 USD"
 
 
 def test_an_interval_is_shown_by_its_ends_and_drawn_beside_them() -> None:
     """exp(0.1) is 1.105."""
-    drawn = lay(ROWS, "label | step step_s | span -step_s:half_width | saved", pictures="half_width saved gone")
+    span = OF.half_width.headed("span").ends_of(OF.step_s).drawn
+    drawn = lay(OF.label, OF.step_s.headed("step"), span, OF.saved.drawn)
     assert [row[2] for row in drawn.rows] == ["1.8\N{EN DASH}2.2 ms", ""]
     interval, difference = drawn.pictures
     assert (interval.kind, interval.after, interval.unit, interval.rows[1]) == ("interval", "span", "s", ())
@@ -97,14 +109,26 @@ def test_an_interval_is_shown_by_its_ends_and_drawn_beside_them() -> None:
     assert_close(high / value, value / low)
     assert_close(high / value, 1.1051709, rel=1e-6)
     assert (difference.kind, difference.after, difference.rows) == ("difference", "saved", ((3.5,), (-3.5,)))
-    assert len(lay(ROWS, "label | step_s:half_width", limit=1, pictures="step_s").pictures[0].rows) == 1
+    assert len(lay(OF.label, OF.step_s.within(OF.half_width).drawn, limit=1).pictures[0].rows) == 1
 
 
 def test_values_that_all_rows_share_are_a_text_of_the_subject() -> None:
-    drawn = lay(ROWS, "label | samples batch= | cost= | way=")
+    samples = OF.batch.headed("samples").or_common
+    drawn = lay(OF.label, samples, OF.cost.or_common, OF.way.or_common)
     assert (drawn.headings, drawn.common) == (("hardware", "cost"), ("samples 1",))
-    one = lay(ROWS.with_rows(ROWS.rows[:1]), "label | samples batch=")
+    one = lay(OF.label, samples, rows=ROWS.with_rows(ROWS.rows[:1]))
     assert (one.headings, one.common) == (("hardware", "samples"), ())
+
+
+def test_a_column_is_that_of_its_rows_and_a_cell_that_of_one() -> None:
+    """`Col` hides from the type checker that it is a property, which would make every column `Any`."""
+    assert_type(OF.batch, Col[Configuration])
+    assert_type(OF.batch.kept.headed("samples"), Col[Configuration])
+    assert_type(ROWS[0].batch, int)
+    assert_type(ROWS[0].cost, float | None)
+    assert (OF.batch.field, ROWS[0].batch, ROWS[0].replace(batch=2).batch) == ("batch", 1, 2)
+    with pytest.raises(AttributeError):
+        ROWS[0].batch = 2
 
 
 def test_a_record_takes_what_the_first_of_its_sources_has() -> None:

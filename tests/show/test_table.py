@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 from unittest.mock import patch
 
 import attrs
@@ -17,9 +18,10 @@ import pytest
 from conftest import Run
 from document_schema import check_document
 from joulemap.cli.output import OutputOptions, _put_head
+from joulemap.domain.column import Col
 from joulemap.domain.computed import make_table
-from joulemap.domain.table import Row, described
-from joulemap.show.layout import lay
+from joulemap.domain.table import Row, Table, described
+from joulemap.show.column import lay_columns
 from joulemap.show.present.arrange import arrange
 from joulemap.show.present.document import Document, Grid, Section, choose_rows
 from joulemap.show.present.format import Page
@@ -124,6 +126,10 @@ class Configuration(Row):
     latency_s: Cell[float] = described("of a batch", "s")
 
 
+def lay(table: Table[Configuration], *columns: Col[Configuration], **told: Any) -> Grid:
+    return lay_columns(cast("Any", SimpleNamespace(projected=frozenset())), table, columns, **told)
+
+
 def rows(*precisions: str) -> list[Configuration]:
     return [
         Configuration(label="l4", precision=precision, batch=8, energy_j=index, latency_s=0.1)
@@ -133,11 +139,12 @@ def rows(*precisions: str) -> list[Configuration]:
 
 def test_a_dimension_that_rows_differ_in_becomes_a_column_which_never_folds() -> None:
     table = make_table("rows", Configuration, rows("fp16", "int8"))
-    drawn = lay(table, "hardware label | *energy_j | latency_s", ranked="latency_s")
+    of = Configuration
+    drawn = lay(table, of.label.headed("hardware"), of.energy_j.kept, of.latency_s.ranking)
     assert drawn.headings == ("hardware", "precision", "energy", "latency")
     assert [row[1] for row in drawn.rows] == ["fp16", "int8"]
     assert (drawn.distinguishing, drawn.ranked, drawn.fixed) == (("precision",), ("latency",), [0, 1, 3])
-    one = lay(make_table("rows", Configuration, rows("fp16")), "hardware label | *energy_j")
+    one = lay(make_table("rows", of, rows("fp16")), of.label.headed("hardware"), of.energy_j.kept)
     assert (one.headings, one.distinguishing) == (("hardware", "energy"), ())
 
 
@@ -156,10 +163,12 @@ def test_the_named_row_stays_and_the_cut_ones_are_counted() -> None:
     """Of five rows the limit keeps two and the fourth is named: two are cut."""
     some = rows("fp64", "fp32", "fp16", "int8", "int4")
     table = make_table("rows", Configuration, some)
-    drawn = lay(table, "hardware label | precision | energy_j", limit=2, noun="chips", stays=some[3].__eq__)
+    of = Configuration
+    columns = (of.label.headed("hardware"), of.precision, of.energy_j)
+    drawn = lay(table, *columns, limit=2, noun="chips", stays=some[3].__eq__)
     assert [row[1] for row in drawn.rows] == ["fp64", "fp32", "int8"]
     assert drawn.cut_text == "2 of 5 chips not shown; --limit 5 shows all"
-    assert choose_rows("abcd", None) == ("a", "b", "c", "d") and lay(table, "label", limit=5).cut_text == ""
+    assert choose_rows("abcd", None) == ("a", "b", "c", "d") and lay(table, of.label, limit=5).cut_text == ""
 
 
 EMPTY = make_table("rows", Configuration, [])

@@ -221,7 +221,7 @@ def test_scores_are_those_of_the_rows(tmp_path: Path) -> None:
         scored = [abs(row["error_fraction"]) for row in own if row["measured_per_operator_s"] > 5e-6]
         measured = sum(row["measured_s"] for row in own)
         assert (score["group_count"], score["scored_count"]) == (len(own), len(scored))
-        assert_close(score["share_fraction"], measured / total)
+        assert_close(score["device_time_fraction"], measured / total)
         assert_close(
             score["time_weighted_error_fraction"],
             sum(abs(row["predicted_s"] - row["measured_s"]) for row in own) / measured,
@@ -230,6 +230,6 @@ def test_scores_are_those_of_the_rows(tmp_path: Path) -> None:
             assert_close(score["mean_error_fraction"], sum(scored) / len(scored))
             assert_close(abs(score["worst_error_fraction"]), max(scored))
     assert scores["grouped_conv"]["is_overlapping"]
-    assert_close(scores["all"]["share_fraction"] + scores["grouped_conv"]["share_fraction"], 1.0)
+    assert_close(scores["all"]["device_time_fraction"] + scores["grouped_conv"]["device_time_fraction"], 1.0)
     with pytest.raises(NoMeasurementError, match="no measurement of resnet34"):
         workspace.validate_operators(model="resnet34")

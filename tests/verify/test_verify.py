@@ -579,7 +579,7 @@ def test_an_unscored_number_is_counted_in_the_answer(joulemap: Run, tmp_path: Pa
     assert (row["quantity"], row["ratio"], row["is_inside"]) == ("output_tokens_per_s", None, None)
     (refusal,) = (one for one in data["facts"] if one["fact"] == "refusal")
     assert (refusal["code"], refusal["reason"]) == ("unusable", row["reason"])
-    assert refusal["values"] == {"field": "output_throughput", "value": "nan"}
+    assert refusal["values"] == {"field": "output_throughput", "value": "nan", "bound": "above"}
 
 
 def test_the_exit_code_tells_that_nothing_was_scored(joulemap: Run) -> None:

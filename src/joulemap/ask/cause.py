@@ -153,7 +153,7 @@ def make_term(
     value_a, value_b = (Quantity(one, unit) for one in amounts)
     known: dict[str, Any] = {"difference": Quantity(value_b.value - value_a.value, unit)}
     if row is not None:
-        known = {"difference": Quantity(row.difference, row.unit), "share": row.share_fraction}
+        known = {"difference": Quantity(row.difference, row.unit), "share": row.difference_fraction}
     if hasattr(row, "difference_exact"):
         known["exact"] = row.difference_exact
     ends = {"runs": pair, "amounts": (value_a, value_b)}

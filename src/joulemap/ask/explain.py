@@ -256,7 +256,7 @@ def _sum_quantities(terms: Iterable[Term], total: RunPair) -> Iterator[Term]:
 def _lead(rows: Sequence[SubgraphDifference], total: RunPair, subgraph: str, *, is_tied: bool) -> list[Term]:
     """Return the explained subgraph, or the one that contributes most if it makes a tenth of the difference."""
     own = [row for row in rows if row.name == subgraph] if subgraph else list(rows[:1])
-    if is_tied or not own or (not subgraph and (len(rows) < 2 or (own[0].share_fraction or 0.0) < LEADING)):
+    if is_tied or not own or (not subgraph and (len(rows) < 2 or (own[0].difference_fraction or 0.0) < LEADING)):
         return []
     return [make_subgraph(own[0], rows, total)]
 

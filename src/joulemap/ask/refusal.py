@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from joulemap.ask.fact import BOUNDARY, BUDGET, CALIBRATION, PORT, Quantity, Refusal
 from joulemap.domain.hardware_ref import HardwareRef
@@ -22,28 +23,20 @@ def find_refused(outlines: Mapping[int, Outline], unavailable: Collection[str]) 
 
 def find_left_out(selection: Selection, unavailable: Collection[str]) -> Iterator[Refusal]:
     """Yield the hardware that budget, boundary, host or calibration excludes, each with its reason."""
-    for name, excess in selection.left_out.items():
-        label = HardwareRef.read(name).label
-        yield Refusal(
-            runs=(),
-            reason=str(excess),
-            code=BUDGET,
-            values={
-                "hardware": name,
-                "least": Quantity(excess.least_w, "W"),
-                "has_host": excess.has_host,
-            },
-            hardware=(label,),
-            is_available=label not in unavailable,
-        )
+    found: list[tuple[str, str, str, dict[str, Any]]] = [
+        (BUDGET, name, str(excess), {"least": Quantity(excess.least_w, "W"), "has_host": excess.has_host})
+        for name, excess in selection.left_out.items()
+    ]
     unplugged = {} if selection.fallback_boundary else selection.unplugged
     excluded = [(BOUNDARY, unplugged), (PORT, selection.portless), (CALIBRATION, selection.miscalibrated)]
-    for code, name, reason in [(code, *one) for code, reasons in excluded for one in reasons.items()]:
+    found += [(code, *one, {}) for code, reasons in excluded for one in reasons.items()]
+    for code, name, reason, values in found:
+        label = HardwareRef.read(name).label
         yield Refusal(
             runs=(),
             reason=reason,
             code=code,
-            values={"hardware": name},
-            hardware=(name,),
-            is_available=name not in unavailable,
+            values={"hardware": name, **values},
+            hardware=(label,),
+            is_available=label not in unavailable,
         )

@@ -336,7 +336,7 @@ def omitted(scope: Scope) -> Iterator[Finding]:
         share = math.fsum(row.mac_fraction for row in rows)
         values: dict[str, Value] = {
             "operations": tuple(row.operation for row in rows),
-            "share_fraction": share,
+            "mac_fraction": share,
         }
         work = -math.log(max(1.0 - share, LEAST_LEFT))  # as if all work cost what its MACs do
         yield Finding(kind="omitted", run_id=run_id, values=values, doubt=max(UNKNOWN, work))

@@ -19,7 +19,7 @@ SCORES: Final = (
 )
 
 OPERATORS: Final = (
-    "hardware | kind | group_count | device_time_s | share_fraction | time_bias_fraction | "
+    "hardware | kind | group_count | device_time_s | device_time_fraction | time_bias_fraction | "
     "time_weighted_error_fraction | scored_count | mean_error_fraction | median_error_fraction | bias_fraction | "
     "worst_error_fraction | worst_case | seen_fraction"
 )

@@ -23,8 +23,6 @@ class HardwareClass:
     It runs int8; it also runs fp32 if any chip of its class does. Its key numbers are published, unless no chip of its
     class has published ones.
     """
-    precision: Precision = "fp32"
-    """Precision that the default chip runs at if a question names none; int8 for a class without fp32."""
     is_design: bool
     """True if its chips are designs, described without a host and its system."""
     is_embedded: bool
@@ -38,16 +36,13 @@ CLASSES: Final = (
     HardwareClass(name="kpu", chip="kpu_t256", is_design=True, is_embedded=False),
     HardwareClass(name="dsp", chip="tda4vm_c7x_mma", is_design=False, is_embedded=True),
     HardwareClass(name="npu", chip="cloud_ai_100_pro", is_design=False, is_embedded=False),
-    HardwareClass(name="dpu", chip="dpu_b4096_kv260", precision="int8", is_design=False, is_embedded=True),
+    HardwareClass(name="dpu", chip="dpu_b4096_kv260", is_design=False, is_embedded=True),
     HardwareClass(name="cgra", chip="plasticine", is_design=True, is_embedded=False),
 )
 """Architecture classes."""
 
 CLASS_HARDWARE: Final[Mapping[str, str]] = {one.name: one.chip for one in CLASSES}
 """Architecture class -> its default chip."""
-
-CLASS_PRECISION: Final[Mapping[str, Precision]] = {one.name: one.precision for one in CLASSES}
-"""Architecture class -> precision that its default chip runs at if a question names none."""
 
 COMMON_PRECISION: Final[Precision] = "int8"
 """Precision that all hardware in `CLASS_HARDWARE` supports."""

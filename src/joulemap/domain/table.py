@@ -48,7 +48,7 @@ def described(meaning: str, unit: str = "", *, is_wide: bool = False, heading: s
     return Column(name="", type="HUGEINT" if is_wide else "", unit=unit, meaning=meaning, heading=heading, shown=shown)
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(described,))
+@dataclass_transform(kw_only_default=True, field_specifiers=(described,))  # frozen would hide the columns of a base
 class Row(tuple[Any, ...]):
     """A row of a table: its cells in the order of the columns, each also an attribute by the name of its column. The
     same attribute of the type is the column (`Col`).

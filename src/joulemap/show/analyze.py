@@ -71,7 +71,7 @@ ROOF_CAPTION: Final = Template(
 )
 
 RUN_ROW: Final = {"category": "run", "name": "run"} | dict.fromkeys(
-    ("share_fraction", "energy_fraction", "latency_fraction", "edp_share_fraction"), 1.0
+    ("energy_fraction", "latency_fraction", "edp_share_fraction"), 1.0
 )
 """Column -> value in the row that stands for the whole run, above the rows of its parts."""
 
@@ -80,7 +80,7 @@ NODE: Final = "{name} | {energy_j:J} | {share:%}"
 OTHER_CATEGORY: Final = ("other category", "other categories")
 EVENT_TREE: Final = "event | count | per | share of parent | energy | energy share | energy each"
 EVENT: Final = (
-    "{indent}{event} | {count} | {per} | {share_fraction:%} | {energy_j:J} | {run_fraction:%} | {energy_per_event_j:J}"
+    "{indent}{event} | {count} | {per} | {event_fraction:%} | {energy_j:J} | {run_fraction:%} | {energy_per_event_j:J}"
 )
 FORMULA: Final = "{indent}{event} | {formula} | {meaning}"
 OVERLAPPING: Final = Template("batches overlap: one every {interval_s:s}, limited by {throughput_limit}")
@@ -416,7 +416,7 @@ def lay_parts(answer: PartAnswer, runs: Sequence[Rows], limit: int) -> Grid:
         cells = [_show(sum(row.energy_fj for row in rows)) for rows in mine]
         if is_single:
             largest = max(mine[0], key=lambda row: row.energy_fj)
-            share = LARGEST_PART(largest=name_category(name_part(largest)), share=largest.share_fraction)
+            share = LARGEST_PART(largest=name_category(name_part(largest)), share=largest.energy_fraction)
             cells += [show_share(weights[part]), share]
         lines.append((first.name, *cells, first.fusion_pattern if answer.level == "subgraph" else first.kind))
     names = ["energy", "run share", "largest share"] if is_single else [_name(answer, rows) for rows in runs]

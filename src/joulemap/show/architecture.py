@@ -234,7 +234,7 @@ def show_actions(answer: ArchitecturesAnswer, most: int) -> Iterator[Section]:
     spent = ArchitectureAction.energy_per_mac_j if has_macs else ArchitectureAction.energy_j
     action = ArchitectureAction.action.by(ACTION)
     count = derived("count per MAC" if has_macs else "count", _show_count)
-    price, share = derived("energy each", _show_price), ArchitectureAction.share_fraction
+    price, share = derived("energy each", _show_price), ArchitectureAction.energy_fraction
     columns = (action, count, price, ArchitectureAction.per, spent, share.headed("share"), ArchitectureAction.basis)
     for row in islice(answer.answered, TWICE * most or None):
         own = answer.actions.with_rows(one for one in answer.actions if one.run_id == row.run_id)
@@ -256,7 +256,7 @@ def show_categories(answer: ArchitecturesAnswer) -> Iterator[Section]:
             (
                 ArchitectureCategory.common_category,
                 ArchitectureCategory.energy_j.kept,
-                ArchitectureCategory.share_fraction.kept,
+                ArchitectureCategory.energy_fraction.kept,
                 ArchitectureCategory.energy_per_mac_j.kept,
                 derived("largest action", partial(_name_first, answer)).kept,
                 ArchitectureCategory.is_overhead.kept,

@@ -7,14 +7,15 @@ from typing import Final
 
 from joulemap.ask.calibrate import CalibrateAnswer
 from joulemap.ask.setting import find_few
+from joulemap.domain.column import Col
+from joulemap.generated.calibration import CalibrationErrorRow, FittedNumber
 from joulemap.physics.record.calibration import DETERMINED
 from joulemap.show.caveat import describe_values
-from joulemap.show.page import lay_rows
+from joulemap.show.column import alter, show_table
+from joulemap.show.page import Asked, Page, compose
 from joulemap.show.present.cell import show_quantity
-from joulemap.show.present.document import Grid
+from joulemap.show.present.document import Document, Section
 from joulemap.show.present.template import Template
-from joulemap.show.shape import Part
-from joulemap.show.sheet import Sheet
 
 TITLE: Final = Template(
     "calibration {label} of {hardware}, fitted to {row_count:n measurement} ({latency_count} of latency, "
@@ -23,13 +24,6 @@ TITLE: Final = Template(
 FITTED: Final = Template(
     "median {quantity} error {fitted_median_fraction:%} fitted, {uncalibrated_median_fraction:%} with class defaults"
     "[, {cross_validated_median_fraction:%} with the family held out]"
-)
-SHARES: Final = (
-    "*measurements measurement_count | class defaults mean uncalibrated_mean_fraction | "
-    "class defaults median uncalibrated_median_fraction | *fitted mean fitted_mean_fraction | "
-    "fitted median fitted_median_fraction | *held-out mean cross_validated_mean_fraction | "
-    "held-out median cross_validated_median_fraction | held-out worst cross_validated_worst_fraction | "
-    "rank correlation rank_correlation"
 )
 ALL: Final = "all"
 
@@ -49,17 +43,20 @@ def describe_errors(answer: CalibrateAnswer) -> str:
     return "; ".join(map(FITTED, totals))
 
 
-def lay_errors(answer: CalibrateAnswer, columns: str, *, is_family: bool) -> Grid:
+def show_errors(answer: CalibrateAnswer, title: str, *, is_family: bool) -> list[Section]:
     """Return the errors by model family, or by runtime, precision and batch size."""
-    return lay_rows(
-        answer,
-        answer.errors.with_rows(row for row in answer.errors if (row.family is not None) is is_family),
-        f"{columns} | {SHARES}",
-        runtime=lambda row: row.runtime or ALL,
-        precision=lambda row: row.precision or ALL,
-        batch=lambda row: str(row.batch or ALL),
-        rank_correlation=lambda row: "" if row.rank_correlation is None else f"{row.rank_correlation:.3f}",
+    of = CalibrationErrorRow
+    settings: tuple[Col[CalibrationErrorRow], ...] = (
+        of.runtime.by(lambda row: row.runtime or ALL).kept,
+        of.precision.by(lambda row: row.precision or ALL).kept,
+        of.batch.headed("batch size").by(lambda row: str(row.batch or ALL)).kept,
     )
+    correlation = of.rank_correlation.headed("rank correlation").by(
+        lambda row: "" if row.rank_correlation is None else f"{row.rank_correlation:.3f}"
+    )
+    rows = answer.errors.with_rows(row for row in answer.errors if (row.family is not None) is is_family)
+    named = (of.family.kept,) if is_family else settings
+    return show_table(answer, title, rows, (of.quantity, *named, *alter(of.table, correlation)))
 
 
 def _show_amount(value: float, unit: str) -> str:
@@ -79,34 +76,25 @@ def list_notes(answer: CalibrateAnswer) -> Iterator[str]:
     yield WRITTEN(answer) if answer.written_to else "a dry run: nothing was written"
 
 
-PAGES: Final = {
-    CalibrateAnswer: Sheet(
-        title=lambda answer: TITLE(answer.calibration, families=len(answer.calibration.families)),
-        first=describe_errors,
-        notes=list_notes,
-        csv="errors",
-        parts=(
-            Part(
-                title="Errors",
-                table="errors",
-                make=lambda answer, _: lay_errors(
-                    answer, "quantity | *runtime | *precision | *batch size batch", is_family=False
-                ),
-            ),
-            Part(
-                title="By model family",
-                table="errors",
-                make=lambda answer, _: lay_errors(answer, "quantity | *family", is_family=True),
-            ),
-            Part(
-                title="Coefficients",
-                table="coefficients",
-                columns="part | *name | default_value | *value | *ratio | data_weight_fraction | meaning",
-                lay={
-                    "default_value": lambda row: _show_amount(row.default_value, row.unit),
-                    "value": lambda row: _show_amount(row.value, row.unit),
-                },
-            ),
-        ),
+def draw_calibration(answer: CalibrateAnswer, _asked: Asked) -> Document:
+    """Return the document of a fitted calibration."""
+    of = FittedNumber
+    amounts = (
+        of.default_value.by(lambda row: _show_amount(row.default_value, row.unit)),
+        of.value.by(lambda row: _show_amount(row.value, row.unit)).kept,
     )
-}
+    return compose(
+        answer,
+        show_errors(answer, "Errors", is_family=False),
+        answer.errors,
+        title=TITLE(answer.calibration, families=len(answer.calibration.families)),
+        headline=describe_errors(answer),
+        details=[
+            *show_errors(answer, "By model family", is_family=True),
+            *show_table(answer, "Coefficients", answer.coefficients, alter(of.table, *amounts)),
+        ],
+        notes=list_notes(answer),
+    )
+
+
+PAGES: Final = {CalibrateAnswer: Page[CalibrateAnswer](draw=draw_calibration)}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import attrs
 
 from joulemap.ask.candidate import CandidateAnswer, RankedAnswer, find_busy_hours, find_chip, list_first
 from joulemap.ask.fact import Choice, Facts
+from joulemap.domain.column import Col
 from joulemap.domain.metric import METRIC, Metric, MetricName
 from joulemap.domain.offer import describe_pay
 from joulemap.domain.settings import Limits
@@ -18,14 +19,16 @@ from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.physics.record.weight import split_precision
 from joulemap.show.caveat import find_unpriced
 from joulemap.show.choice import MOST_TIED
-from joulemap.show.layout import SPEAKING, shorten
+from joulemap.show.column import SPEAKING, alter, find_column, show_table
+from joulemap.show.layout import shorten
 from joulemap.show.page import Figures, draw_figure
 from joulemap.show.present.cell import Number, mark_projected, show, show_bound
-from joulemap.show.present.document import Grid, choose_rows
+from joulemap.show.present.document import Grid, Section, choose_rows
 from joulemap.show.present.template import Template
 from joulemap.show.run import repeat_boundary, show_sure
-from joulemap.show.shape import Part
 from joulemap.show.title import Title
+
+Row = TypeVar("Row")
 
 SUBJECT: Final = Template("{model}[, batch {batch}][{origin}][, {common:list}]")
 MODEL: Final = Template("{model}")
@@ -58,17 +61,6 @@ SHOWN_NAMES: Final = 6
 COMMON: Final = ("precision", "batch", "runtime")
 """Settings that the subject line states where all configurations share them."""
 
-ASSUMED: Final = Part(
-    title="Assumptions",
-    table="stated",
-    columns="assumption | *value | *unit | *basis | *source | note",
-    lay={
-        "value": lambda row: Number(f"{row.value:,.6g}" if row.value < 1000.0 else f"{row.value:,.0f}"),
-        "unit": lambda row: "" if row.unit == "1" else row.unit,
-    },
-)
-"""Assumptions of cost and carbon, with sources."""
-
 
 def describe_use(assumptions: Table[AssumedNumber], pay: str, kind: str = "") -> str:
     """Return the assumptions of a cost in words: way to pay, kind of seller, busy hours per day and lifetime."""
@@ -80,9 +72,17 @@ def describe_use(assumptions: Table[AssumedNumber], pay: str, kind: str = "") ->
     )
 
 
-def list_metrics(names: Iterable[MetricName], but: Iterable[str] = ()) -> str:
-    """Return the columns of metrics in the syntax of `lay`, without those in `but`."""
-    return "".join(f"{METRIC[name].label} {METRIC[name].column} | " for name in names if name not in but)
+def list_metrics(row: type[Row], names: Iterable[MetricName], but: Collection[str] = ()) -> list[Col[Row]]:
+    """Return the columns of metrics, without those in `but`."""
+    return [find_column(row, METRIC[name].column).headed(METRIC[name].label) for name in names if name not in but]
+
+
+def show_assumptions(answer: CandidateAnswer) -> list[Section]:
+    """Return the section of the assumptions of cost and carbon, with sources."""
+    of = AssumedNumber
+    value = of.value.by(lambda row: Number(f"{row.value:,.6g}" if row.value < 1000.0 else f"{row.value:,.0f}")).kept
+    unit = of.unit.by(lambda row: "" if row.unit == "1" else row.unit).kept
+    return show_table(answer, "Assumptions", answer.stated, alter(of.table, value, unit))
 
 
 def show_metric(name: str, value: float | None) -> str:
@@ -136,11 +136,11 @@ def draw_candidates(
     return (draw_figure(answer.scope, name, rows, title, told, {"label": label, **texts}),)
 
 
-def mark_ranked(answer: RankedAnswer, drawn: Grid, limit: int, *, table: str, label: str, **_: Any) -> Grid:
+def mark_ranked(answer: RankedAnswer, drawn: Grid, table: Table[Any], limit: int, label: str) -> Grid:
     """Return the grid of a table of ranked configurations with marks at the best value in the column `label`, and at
     those that are statistically tied with it.
     """
-    rows, choices = choose_rows(getattr(answer, table).rows, limit, is_best(answer)), answer.facts.of(Choice)
+    rows, choices = choose_rows(table.rows, limit, is_best(answer)), answer.facts.of(Choice)
     if not choices or len(rows) < 2:
         return drawn
     choice = choices[0]

@@ -50,7 +50,7 @@ ROWS: Final = "{count:n row} of {models:list}[ and {more} more]"
 
 CAVEAT: Final[Mapping[str, Template]] = {
     "absent": Template("not in this database: {tables:and}: `joulemap measurements import NAME` adds their energies"),
-    "assumed": Template("{share_fraction:%} of the energy of {chips} is assumed[, mostly {mostly:category}]"),
+    "assumed": Template("{energy_fraction:%} of the energy of {chips} is assumed[, mostly {mostly:category}]"),
     "borrowed": Template("the range of {chips} is from other kinds of work"),
     "branched": Template(
         "Python code reads data[ at {places:few}], so other inputs may run other code[; {modules:n module} with "
@@ -76,7 +76,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "fitted_to": Template(
         "intervals were fitted to these measurements; those of the scoreboard leave out the board or source"
     ),
-    "fallback": Template("{helper} computes {operations:few} of {chips}: {share_fraction:%} of the time"),
+    "fallback": Template("{helper} computes {operations:few} of {chips}: {latency_fraction:%} of the time"),
     "few_measured": Template(
         "the fit combines class defaults with {measurement_count:n measurement} of {hardware}[, weight "
         "{latency_weight_fraction:%} in time][, weight {energy_weight_fraction:%} in energy]; coefficients change by "
@@ -114,14 +114,14 @@ CAVEAT: Final[Mapping[str, Template]] = {
         "dropped {paces:n factor} on the passes of serving engines, fitted with other formulas: fit them again to the "
         "measurements that they came from"
     ),
-    "omitted": Template("{chips} leaves {operations:few} to a host, uncounted[ ({share_fraction:%} of the MACs)]"),
+    "omitted": Template("{chips} leaves {operations:few} to a host, uncounted[ ({mac_fraction:%} of the MACs)]"),
     "overlapping": Template("{chips} starts a batch every {interval_s}, before the last one ends ({throughput_limit})"),
     "own": Template("your assumed numbers alone make {chips} uncertain: [energy {energy:±}][, latency {latency:±}]"),
     "packaged": Template("the installed package {package} describes {chips}"),
     "placed": Template("placement of {chips}: {placement}"),
     "power_budget": Template("each chip at its largest power mode within {limit}[ ({origin})]"),
     "priced": Template("the price of {chips} is uncertain: {price}"),
-    "recalled": Template("{share_fraction:%} of the energy of {chips} uses published numbers that were not checked"),
+    "recalled": Template("{energy_fraction:%} of the energy of {chips} uses published numbers that were not checked"),
     "shared": Template(
         "the calibration of {hardware}, of the same generation ({generation}), applies to {inheritors:few}, too; "
         "`--calibration own` disables this"
@@ -133,11 +133,11 @@ CAVEAT: Final[Mapping[str, Template]] = {
         "precision of activations"
     ),
     "suppressed": Template(
-        "{share_fraction:%} of the time of {chips} is non-maximum suppression, whose number of boxes depends on data "
+        "{latency_fraction:%} of the time of {chips} is non-maximum suppression, whose number of boxes depends on data "
         "(`--model-arg nms_candidates=N` states it)"
     ),
     "traced": Template("traced: {text}"),
-    "unattributed": Template("no counted action explains {share_fraction:%} of the energy of {chips}"),
+    "unattributed": Template("no counted action explains {energy_fraction:%} of the energy of {chips}"),
     "uncalibrated": Template("no calibration for {chips}, which may make part of the gap"),
     "uncounted": Template(
         'operations of {operators} x {name} are not counted, only bytes; @joulemap.formula("{name}") adds them'

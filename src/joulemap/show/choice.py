@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from joulemap.ask.decision import decide
-from joulemap.ask.fact import Choice, Decision, Entry, Facts, Lead, Subject
+from joulemap.ask.fact import Choice, Decision, Entry, Facts, Lead, Refusal, Subject
 from joulemap.domain.metric import METRIC, TIE_RATIO
 from joulemap.show.caveat import show_middle
 from joulemap.show.present.cell import is_tied, show, show_chance, show_count
@@ -206,7 +206,7 @@ def describe_best(facts: Facts, add: Template | None = None, **more: Any) -> str
     """Return the line on the first choice, or on the only run; see `describe_choices`."""
     choice = facts.of(Choice)[0]
     if len(choice.runs) < 2:
-        return describe_alone(facts, choice.run)
+        return describe_alone(facts)
     return describe_choices([choice], facts.runs, add, **more)
 
 
@@ -237,10 +237,13 @@ def describe_choice(choice: Choice, runs: Mapping[int, Subject], rival: str | No
     return describe_lead(lead, name_run(other) if rival is None else rival, choice.per)
 
 
-def describe_alone(facts: Facts, run_id: int) -> str:
+def describe_alone(facts: Facts) -> str:
     """Return the line on the only chip that was compared, with its value if the answer is about one model."""
-    run, choices = facts.runs[run_id], [one for one in facts.of(Choice) if not one.model]
-    if run.is_available and any(not one.is_available for one in facts.runs.values()):
+    choices = [one for one in facts.of(Choice) if not one.model]
+    refused = {run_id for one in facts.of(Refusal) for run_id in one.runs}
+    ran = [one for run_id, one in facts.runs.items() if run_id not in refused]
+    run = facts.runs[choices[0].run] if choices else ran[0]
+    if run.is_available and any(not one.is_available for one in ran):
         return finish([SOLD_ALONE(name=name_run(run))])
     values = {"noun": name_metric(choices[0].metric), "value": show_value(choices[0])} if choices else {"noun": ""}
     return finish([ALONE(name=name_run(run), **values)], run)

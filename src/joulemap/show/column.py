@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar, Unpack
 
 import attrs
 
 from joulemap.domain.column import Col
-from joulemap.domain.table import Column, Table
-from joulemap.show.layout import HARDWARE, IN, SIGNED, SPEAKING, fill
+from joulemap.domain.table import HARDWARE_COLUMNS, Column, Table
 from joulemap.show.present.cell import (
     mark_projected,
     name_words,
@@ -27,6 +26,18 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 
+HARDWARE: Final = "hardware"
+"""Format of a column with names of hardware, which are marked if nobody can have it."""
+
+SIGNED: Final = "+"
+"""Format of a difference in the unit of its column, or of its row."""
+
+IN: Final = "in "
+"""Prefix of a format that names the column with the unit, such as `in price_unit`."""
+
+SPEAKING: Final = frozenset({"precision", "runtime"})
+"""Fields whose values say in a subject line what they are of."""
+
 
 class Laid(TypedDict, Generic[Row], total=False):
     """Options of a table, as for `lay_columns`."""
@@ -40,6 +51,12 @@ class Laid(TypedDict, Generic[Row], total=False):
 def derived(heading: str, make: Callable[[Row], str]) -> Col[Row]:
     """Return a column that no row has, with cells made from the rows."""
     return Col(heading, heading=heading, make=make)
+
+
+def find_column(row: type[Row], field: str) -> Col[Row]:
+    """Return the column of a type of rows by its name, such as that of a metric."""
+    column: Col[Row] = getattr(row, field)
+    return column
 
 
 def alter(columns: Iterable[Col[Row]], *others: Col[Row]) -> list[Col[Row]]:
@@ -111,9 +128,16 @@ def show_table(
     return [Section(title, (change(lay_columns(answer, table, columns, **told)), *more))] if table else []
 
 
+def _fill(template: Template, row: object, projected: frozenset[str], /, **values: Any) -> str:
+    """Return the text of a template, with projected hardware in its fields marked."""
+    names = HARDWARE_COLUMNS.intersection(name for name, _ in template.slots)
+    marked = {name: mark_projected(value, projected) for name in names if (value := getattr(row, name, None))}
+    return template(row, **{**marked, **values})
+
+
 def _mark(make: Callable[[Any], str] | None, projected: frozenset[str]) -> Callable[[Any], str] | None:
     """Return a function of a cell that marks projected hardware; only templates are changed."""
-    return (lambda row: fill(make, row, projected)) if isinstance(make, Template) else make
+    return (lambda row: _fill(make, row, projected)) if isinstance(make, Template) else make
 
 
 def _find_cell(known: Mapping[str, Column], one: Col[Any], projected: frozenset[str]) -> Callable[[Any], str] | None:

@@ -2,43 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 import attrs
 
 from joulemap.ask.compare import CompareAnswer
 from joulemap.ask.decision import find_decision
 from joulemap.ask.scope import Scope
+from joulemap.domain.column import Col
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, PartMetricName, RunMetricName
 from joulemap.domain.table import Column
-from joulemap.generated.compare import Comparison
+from joulemap.generated.compare import Comparison, Recommendation
 from joulemap.physics.record.weight import spell_precision
-from joulemap.show.choice import describe_answer
-from joulemap.show.page import Figures, draw_figure, drop_options, lay_rows
+from joulemap.show.choice import MOST_WHY, describe_answer
+from joulemap.show.column import alter, lay_columns, show_table
+from joulemap.show.page import (
+    Asked,
+    Figures,
+    Page,
+    compose_runs,
+    count_left_out_below,
+    draw_figure,
+    drop_options,
+    fill_steps,
+)
 from joulemap.show.present.cell import mark_projected, show_busy_units
-from joulemap.show.present.document import Grid, choose_rows
+from joulemap.show.present.document import Document, Grid, Section, choose_rows
 from joulemap.show.present.template import Template
 from joulemap.show.run import show_sure, title_runs
-from joulemap.show.shape import Part, Shape
 from joulemap.show.term import describe_gap
-
-COLUMNS: Final = Template(
-    "hardware | *precision! | *batch! | *runtime! | {decided}[*{ratio_heading} {ratio} | ]placement? | {others}"
-    "compute_utilization_fraction= | overhead_fraction= | "
-    "units_used_count="
-)
-BLOCKS: Final[Mapping[RunMetricName, str]] = {
-    "energy": "{energy} | -{energy}:energy_half_width | ",
-    "latency": "latency_s | -latency_s:latency_half_width | ",
-    "edp": "*edp_js | ",
-    "memory": "peak_memory_bytes{common} | ",
-    "throughput": "throughput_per_s{common} | ",
-    "power": "*average_power_w{common} | ",
-    "efficiency": "*inferences_per_j{common} | ",
-}
-"""Metric -> its columns; those of the one that decides come first, and `efficiency` has none unless it decides."""
 
 EXPLAINED: Final[Mapping[RunMetricName, PartMetricName]] = {
     "throughput": "latency",
@@ -47,22 +41,20 @@ EXPLAINED: Final[Mapping[RunMetricName, PartMetricName]] = {
 }
 """Metric that parts do not have -> that of the steps that divide it."""
 
-RANGES: Final = ("energy_half_width", "latency_half_width")
-"""Columns of ranges, which pictures draw."""
-
+LIMIT: Final = 10
 RATIO_TO: Final = Template("ratio to {baseline}")
 POWER: Final = Template("{power:W}[ + {host}]")
 BEST_TITLE: Final = "Best of all hardware"
-DISTRIBUTION: Final = "query run edp.distribution -p run_id={run_id}"
-STEPS_OF_ONE: Final = ("analyze {model} {hardware}", DISTRIBUTION)
+DISTRIBUTION: Final = Template("query run edp.distribution -p run_id={run_id}")
+STEPS_OF_ONE: Final = (Template("analyze {model} {hardware}"), DISTRIBUTION)
 STEPS_OF_VARIANT: Final = tuple(
-    f"{command} {{model}} {{hardware}} {{precision}} --batch {{row.batch}} --runtime {{row.runtime}}"
+    Template(f"{command} {{model}} {{hardware}} {{precision}} --batch {{row.batch}} --runtime {{row.runtime}}")
     for command in ("analyze", "edp")
 )
 STEPS_OF_PAIR: Final = (
-    "{question} {model} {rival} {best} {repeated}[ --metric {other_metric}]",
+    Template("{question} {model} {rival} {best} {repeated}[ --metric {other_metric}]"),
     DISTRIBUTION,
-    "compare {model} {rival} {best} --level subgraph --metric {metric} {repeated}",
+    Template("compare {model} {rival} {best} --level subgraph --metric {metric} {repeated}"),
 )
 
 STATED: Final = ("--precision", "--weight-precision", "--batch", "--runtime")
@@ -77,21 +69,8 @@ JUDGED: Final = (
 """Columns that a figure's rows have in addition to the query's columns."""
 
 
-def choose(answer: CompareAnswer, *, limit: int, repeated: Sequence[str] = (), **_: Any) -> Mapping[str, Any]:
-    """Return the table, the title and the values of slots in the steps."""
-    drawn = lay_figures(answer, limit)
-    per = ["all but energy per batch"] if "batch" in answer.varying else []
-    per = per or ["per batch"] * any(row.batch > 1 for row in answer.rows)
-    return {
-        "drawn": drawn,
-        "title": attrs.evolve(title_runs(answer.scope), about=", ".join((*per, *drawn.common))),
-        "options": drop_options(repeated, STATED) if answer.varying else repeated,
-        **choose_steps(answer),
-    }
-
-
-def choose_steps(answer: CompareAnswer) -> dict[str, Any]:
-    """Return the steps with the values of their slots: on the best chip, and on the pair of the decision."""
+def list_steps(answer: CompareAnswer, repeated: Sequence[str]) -> list[list[str]]:
+    """Return the follow-up commands: on the best chip, and on the pair of the decision."""
     (best, *others), metric, spell = answer.answered, answer.metric, answer.scope.spell
     steps = STEPS_OF_VARIANT if answer.varying else STEPS_OF_PAIR if others else STEPS_OF_ONE
     winner = rival = ""
@@ -103,25 +82,57 @@ def choose_steps(answer: CompareAnswer) -> dict[str, Any]:
         rival = next((one for one in rivals if one != winner), goal.runner_up or others[0].hardware)
         is_close = bool(goal.rivals) and metric != "memory" and answer.scope.can_flip(rival, winner)
     asked = metric if is_close else EXPLAINED.get(metric, metric)
-    return {
-        "steps": steps,
-        "row": best,
-        "model": answer.scope.model,
-        "hardware": spell(best.hardware),
-        "rival": spell(rival),
-        "best": spell(winner),
-        "question": "flip" if is_close else "explain",
-        "metric": EXPLAINED.get(metric, metric),
-        "other_metric": "" if asked == "energy" else asked,  # energy is the default of both commands
-        "precision": spell_precision(best.precision),
+    return fill_steps(
+        steps,
+        best,
+        drop_options(repeated, STATED) if answer.varying else repeated,
+        row=best,
+        model=answer.scope.model,
+        hardware=spell(best.hardware),
+        rival=spell(rival),
+        best=spell(winner),
+        question="flip" if is_close else "explain",
+        metric=EXPLAINED.get(metric, metric),
+        other_metric="" if asked == "energy" else asked,  # energy is the default of both commands
+        precision=spell_precision(best.precision),
+    )
+
+
+def list_columns(answer: CompareAnswer, ratio: str) -> Iterator[Col[Comparison]]:
+    """Yield the columns; those of the metric that decides come first, and `ratio` heads that of the ratio."""
+    of, metric, scope = Comparison, answer.metric, answer.scope
+    energy = of.energy_per_inference_j if "batch" in answer.varying else of.energy_j
+    power = of.average_power_w.by(lambda row: show_power(scope, row.hardware, row.average_power_w)).kept
+    blocks: dict[RunMetricName, tuple[Col[Comparison], ...]] = {
+        "energy": (energy.ranking, of.energy_half_width.ends_of(energy).drawn),
+        "latency": (of.latency_s.ranking, of.latency_half_width.ends_of(of.latency_s).drawn),
+        "edp": (of.edp_js.kept,),
+        "memory": (of.peak_memory_bytes.or_common,),
+        "throughput": (of.throughput_per_s.or_common,),
+        "power": (power.or_common,),
     }
+    plain: dict[RunMetricName, Col[Comparison]] = {
+        "edp": of.edp_js.kept,
+        "memory": of.peak_memory_bytes,
+        "throughput": of.throughput_per_s,
+        "power": power,
+        "efficiency": of.inferences_per_j.kept,
+    }
+    yield from (of.hardware, of.precision.if_varied.kept, of.batch.if_varied.kept, of.runtime.if_varied.kept)
+    yield from (plain[metric].ranking,) if metric in plain else blocks[metric]
+    if len(answer.answered) > 1:
+        yield of.ratio.headed(ratio).kept
+    yield of.placement.if_any
+    yield from (one for name, block in blocks.items() if name != metric for one in block)
+    yield from (of.compute_utilization_fraction.or_common, of.overhead_fraction.or_common)
+    yield of.units_used_count.by(show_busy_units).or_common
 
 
 def lay_figures(answer: CompareAnswer, limit: int) -> Grid:
     """Return a grid of the first `limit` rows and of the best hardware for each metric."""
     scope, rows = answer.scope, answer.answered
     is_each = "batch" in answer.varying
-    label, energy = ("energy per inference", "energy_per_inference_j") if is_each else ("energy", "energy_j")
+    label = "energy per inference" if is_each else "energy"
     winners = {row.hardware for row in answer.available if row.tied_count == 1}
 
     def stays(row: Comparison) -> bool:
@@ -133,27 +144,14 @@ def lay_figures(answer: CompareAnswer, limit: int) -> Grid:
     baseline = next(row.baseline_hardware for row in answer.rows if row.baseline_hardware)
     has_baseline = any(row.ratio == 1.0 for row in shown)  # it is divided by itself
     ratio = "ratio" if has_baseline else RATIO_TO(baseline=mark_projected(baseline, answer.projected))
-    metric = answer.metric
-    blocks = {name: block.format(energy=energy, common="" if name == metric else "=") for name, block in BLOCKS.items()}
-    decided = blocks.pop(metric)
-    blocks.pop("efficiency", None)
-    drawn = lay_rows(
+    drawn = lay_columns(
         answer,
         answer.rows.with_rows(rows),
-        COLUMNS(
-            decided=decided,
-            others="".join(blocks.values()),
-            ratio="ratio" if len(rows) > 1 else "",
-            ratio_heading=ratio,
-        ),
-        ranked=" ".join(dict.fromkeys((energy if metric == "energy" else METRIC[metric].column, energy, "latency_s"))),
-        keep="ratio energy_half_width latency_half_width",
-        pictures=" ".join(RANGES[:: -1 if metric == "latency" else 1]),
+        list_columns(answer, ratio),
+        keep=(Comparison.ratio, Comparison.energy_half_width, Comparison.latency_half_width),
         limit=limit,
         noun="configurations" if answer.varying else "chips",
         stays=stays,
-        average_power_w=lambda row: show_power(scope, row.hardware, row.average_power_w),
-        units_used_count=show_busy_units,
     )
     for goal in answer.available:
         heading = label if goal.goal in ("energy", "energy_per_inference") else METRIC[goal.goal].label
@@ -191,24 +189,24 @@ def draw(answer: CompareAnswer) -> Figures:
     return (draw_figure(answer.scope, "comparison", judged, None, describe_answer(answer.facts), texts),)
 
 
-COMPARE: Final = Shape(
-    first=describe_answer,
-    why=describe_gap,
-    choices=choose,
-    draw=draw,
-    limit=10,
-    parts=(
-        Part(table="rows", counts_left_out=True, draw=lambda *_, drawn, **__: drawn),
-        Part(
-            title=BEST_TITLE,
-            table="recommendations",
-            columns="goal | *hardware | probability_best | *value | *advantage_ratio | runner_up | "
-            "available_hardware | available_value",
-            cells=lambda answer: {
-                "probability_best": lambda row: show_sure(answer.scope, row.probability_best, row.hardware)
-            },
-        ),
-    ),
-)
+def draw_compare(answer: CompareAnswer, asked: Asked, more: Sequence[Section] = ()) -> Document:
+    """Return the document of a comparison, with `more` sections behind its table."""
+    drawn = lay_figures(answer, asked.most(LIMIT))
+    per = ["all but energy per batch"] if "batch" in answer.varying else []
+    per = per or ["per batch"] * any(row.batch > 1 for row in answer.rows)
+    sure = Recommendation.probability_best.by(lambda row: show_sure(answer.scope, row.probability_best, row.hardware))
+    columns = alter(Recommendation.table, sure)
+    return compose_runs(
+        answer,
+        answer.facts,
+        [*count_left_out_below(answer.scope, [Section("", drawn)]), *more],
+        answer.rows,
+        title=attrs.evolve(title_runs(answer.scope), about=", ".join((*per, *drawn.common))),
+        headline=describe_answer(answer.facts),
+        reasons=describe_gap(answer.facts)[:MOST_WHY],
+        details=show_table(answer, BEST_TITLE, answer.recommendations, columns),
+        steps=list_steps(answer, asked.repeated),
+    )
 
-PAGES: Final = {CompareAnswer: COMPARE}
+
+PAGES: Final = {CompareAnswer: Page[CompareAnswer](draw=draw_compare, draw_figures=draw)}

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import attrs
@@ -17,15 +18,15 @@ from joulemap.domain.table import Table, first_of_each
 from joulemap.domain.value import show_constant
 from joulemap.physics.record.constant import STATIC
 from joulemap.show.caveat import show_middle, show_range
-from joulemap.show.choice import finish, name_metric
-from joulemap.show.page import Figures, draw_figure
+from joulemap.show.choice import MOST_WHY, describe_beyond, finish, name_metric
+from joulemap.show.column import lay_columns, show_table
+from joulemap.show.page import Asked, Figures, Page, compose_runs, draw_figure, fill_steps, first_and_rest
 from joulemap.show.present.cell import mark_projected, number, show_odds, show_quantity, show_span
-from joulemap.show.present.document import Grid
+from joulemap.show.present.document import Document, Section
 from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import title_runs
 from joulemap.show.run_name import join_names, name_all, name_first, name_run
-from joulemap.show.shape import Part, Shape
 from joulemap.show.title import Title
 
 DIGITS: Final = 3
@@ -218,6 +219,12 @@ def _list_ranges(entries: Iterable[Entry], runs: Mapping[int, Subject]) -> list[
 
 
 SENSITIVITY_TITLE: Final = Template("effect of each constant on {metric.label}[, {paid}]")
+LARGEST: Final = Template("{chip}: {label} {value}, constants with the largest effect first")
+SWING_STEPS: Final = (
+    Template("[flip {model} {pair} --metric {metric}]"),
+    Template("[compare {model} --hardware {joined} --set {setting}]"),
+)
+EVIDENCE_STEP: Final = Template("sensitivity {model} {pair} --metric {metric}[ --precision {precision}]")
 DRAWN: Final = Template("{metric.label} on {chip}, {value}")
 OPERANDS: Final = Template("{row.word} (operand supply)")
 FROM: Final = Template("from {end}")
@@ -290,31 +297,22 @@ def list_moving(answer: SensitivityAnswer, hardware: str) -> list[Sensitivity]:
     return [row for row in answer.of(hardware) if row.is_moving]
 
 
-def choose_swings(answer: SensitivityAnswer, *, limit: int, **_: Any) -> Mapping[str, Any]:
-    """Return the values of slots in parts and steps, and `chosen`: the constants of each chip with the largest effect,
-    static power among them.
-    """
-    names = list(dict.fromkeys(row.hardware for row in answer.rows))
-    moving = {name: list_moving(answer, name) for name in names}
-    each, chosen = max(limit // max(len(names), 1), FEWEST), []
-    for rows in moving.values():
+def choose_swings(moving: Sequence[Sequence[Sensitivity]], limit: int) -> list[Sensitivity]:
+    """Return the constants of each chip with the largest effect, static power among them."""
+    each, chosen = max(limit // max(len(moving), 1), FEWEST), list[Sensitivity]()
+    for rows in moving:
         static = [row for row in rows[each:] if row.constant == STATIC]
         chosen += [*rows[: each - len(static)], *static]
+    return chosen
+
+
+def list_steps(answer: SensitivityAnswer, names: Sequence[str], repeated: Sequence[str]) -> list[list[str]]:
+    """Return the follow-up commands: what would reverse the order of two chips, and a comparison at an end."""
     first = next((row for row in answer.rows if row.is_moving and answer.can_set(row)), None)
-    is_pair, most = len(names) > 1, max(map(len, moving.values()))
-    at = f"{first.hardware}:" if first and is_pair else ""
-    slots = name_pair(answer, names[:2])
-    return {
-        **slots,
-        "pair": slots["pair"] if is_pair else [],
-        "setting": f"{at}{first.constant}=x{_find_factor(first):.4g}" if first else "",
-        "chosen": answer.rows.with_rows(chosen),
-        "count": sum(map(len, moving.values())),
-        "way": f"--limit {most * len(names)}" if most > 2 * limit else "--show details",
-        "label": METRIC[answer.metric].label,
-        "owner": "*hardware | " if is_pair else "",
-        "title": title(answer, SENSITIVITY_TITLE),
-    }
+    at, slots = f"{first.hardware}:" if first and len(names) > 1 else "", name_pair(answer, names[:2])
+    setting = f"{at}{first.constant}=x{_find_factor(first):.4g}" if first else ""
+    pair = slots["pair"] if len(names) > 1 else []
+    return fill_steps(SWING_STEPS, None, repeated, **{**slots, "pair": pair, "setting": setting})
 
 
 def _find_factor(row: Sensitivity) -> float:
@@ -327,15 +325,53 @@ def _find_factor(row: Sensitivity) -> float:
     return math.ceil(100.0 * (row.low or row.value) / row.value) / 100.0
 
 
-def draw_swings(
-    answer: SensitivityAnswer, grid: Grid, _: int, *, chosen: Table[Sensitivity], count: int, way: str, **__: Any
-) -> Grid:
-    """Return the table of the largest effects with a picture of the range of the metric."""
-    metric = METRIC[answer.metric]
+def lay_swings(
+    answer: SensitivityAnswer, chosen: Sequence[Sensitivity], count: int, way: str, *, is_pair: bool
+) -> list[Section]:
+    """Return the section of the largest effects with a picture of the range of the metric."""
+    of, metric, precisions = Sensitivity, METRIC[answer.metric], answer.scope.precisions
     values = [row.metrics for row in chosen]
     marks = tuple((one[0], one[(len(one) - 1) // 2], one[-1]) if one and one[0] else () for one in values)
     picture = Picture(kind="interval", after=f"{metric.label} over range", rows=marks, unit=metric.unit)
-    return attrs.evolve(grid, pictures=(picture,)).out_of(count, len(chosen), "constants", way)
+    is_supply = not any(one == INT8 for one, _ in precisions)
+    columns = (
+        of.word.by(lambda row: OPERANDS(row=row) if row.constant == SUPPLY and is_supply else row.word),
+        of.hardware.kept if is_pair else None,
+        of.value.by(show_field("value", DIGITS)),
+        of.spread.headed("range").by(show_ends_of).kept,
+        of.metric_value.headed(f"{metric.label} over range").by(show_span_of).kept,
+        of.span_fraction.headed(f"{metric.label} width").ranking.kept,
+        of.elasticity.by(show_slope("elasticity")),
+        of.basis.kept,
+    )
+    return show_table(
+        answer,
+        "",
+        answer.rows.with_rows(chosen),
+        columns,
+        change=lambda drawn: attrs.evolve(drawn, pictures=(picture,)).out_of(count, len(chosen), "constants", way),
+    )
+
+
+def lay_moving(answer: SensitivityAnswer, title: str, rows: Table[Sensitivity], limit: int) -> list[Section]:
+    """Return the section of all constants of a chip that move the metric."""
+    of, label = Sensitivity, METRIC[answer.metric].label
+    columns = (
+        of.constant,
+        of.value.by(show_field("value")).kept,
+        of.low.by(show_field("low")).kept,
+        of.high.by(show_field("high")).kept,
+        of.spread,
+        of.metric_low.headed(f"{label} at low").by(show_metric("metric_low")),
+        of.metric_high.headed(f"{label} at high").by(show_metric("metric_high")),
+        of.span_fraction.headed(f"{label} width").ranking.kept,
+        of.energy_elasticity.by(show_slope("energy_elasticity")).kept,
+        of.latency_elasticity.by(show_slope("latency_elasticity")).kept,
+        of.method,
+        of.basis.kept,
+        of.meaning,
+    )
+    return [Section(title, lay_columns(answer, rows, columns, limit=limit, noun="constants"))]
 
 
 def list_chips(answer: SensitivityAnswer) -> Iterator[tuple[Mapping[str, Any], Table[Sensitivity]]]:
@@ -361,66 +397,31 @@ def draw_tornados(answer: SensitivityAnswer) -> Figures:
     )
 
 
-SENSITIVITY: Final = Shape(
-    first=describe_turn,
-    why=list_reasons,
-    trust=describe_odds,
-    choices=choose_swings,
-    draw=draw_tornados,
-    steps=(
-        "[flip {model} {pair} --metric {metric}]",
-        "[compare {model} --hardware {joined} --set {setting}]",
-    ),
-    parts=(
-        Part(
-            table="chosen",
-            columns="word | {owner}value | *range spread | *{label} over range metric_value | "
-            "*{label} width span_fraction | elasticity | *basis",
-            lay={
-                "ranked": "span_fraction",
-                "value": show_field("value", DIGITS),
-                "spread": show_ends_of,
-                "metric_value": show_span_of,
-                "elasticity": show_slope("elasticity"),
-            },
-            cells=lambda answer: {
-                "word": lambda row: (
-                    OPERANDS(row=row)
-                    if row.constant == SUPPLY and not any(one == INT8 for one, _ in answer.scope.precisions)
-                    else row.word
-                )
-            },
-            draw=draw_swings,
-        ),
-        Part(
-            title="{chip}: {label} {value}, constants with the largest effect first",
-            table="moving",
-            columns="constant | *value | *low | *high | spread | {label} at low metric_low | "
-            "{label} at high metric_high | *{label} width span_fraction | *energy_elasticity | "
-            "*latency_elasticity | method | *basis | meaning",
-            lay={
-                "ranked": "span_fraction",
-                "noun": "constants",
-                **{name: show_field(name) for name in ("value", "low", "high")},
-                **{name: show_metric(name) for name in ("metric_low", "metric_high")},
-                **{name: show_slope(name) for name in ("energy_elasticity", "latency_elasticity")},
-            },
-            is_long=2,
-            divide=list_chips,
-        ),
-    ),
-)
-
-
-def choose_evidence(answer: EvidenceAnswer, *, repeated: Sequence[str] = (), **_: Any) -> Mapping[str, Any]:
-    """Return the values of slots in parts and steps."""
-    # the precision of the question, which the other command would not take
-    precision = None if "--precision" in repeated else answer.scope.precisions[0][0]
-    return {
-        **name_pair(answer, answer.scope.hardware[:1]),
-        "precision": precision,
-        "title": title(answer, EVIDENCE_TITLE),
-    }
+def draw_sensitivity(answer: SensitivityAnswer, asked: Asked) -> Document:
+    """Return the document of the constants that move a metric most."""
+    most, names = asked.most(6), list(dict.fromkeys(row.hardware for row in answer.rows))
+    moving = [list_moving(answer, name) for name in names]
+    longest, label = max(map(len, moving)), METRIC[answer.metric].label
+    way = f"--limit {longest * len(names)}" if longest > 2 * most else "--show details"
+    chosen = choose_swings(moving, most)
+    swings = lay_swings(answer, chosen, sum(map(len, moving)), way, is_pair=len(names) > 1)
+    each = (
+        lay_moving(answer, LARGEST(label=label, **given), rows, 2 * most)
+        for given, rows in islice(list_chips(answer), 2 * most or None)
+    )
+    first, rest = first_and_rest([swings, *each])
+    return compose_runs(
+        answer,
+        answer.facts,
+        first,
+        answer.rows,
+        title=title(answer, SENSITIVITY_TITLE),
+        headline=describe_turn(answer.facts),
+        reasons=list_reasons(answer.facts)[:MOST_WHY],
+        trust=describe_odds(answer.facts),
+        details=rest,
+        steps=list_steps(answer, names, asked.repeated),
+    )
 
 
 def describe_rest(row: Evident) -> str:
@@ -437,25 +438,35 @@ def describe_known(answer: EvidenceAnswer) -> str:
     return SAID(known=answer.known_count, count=count, noun=noun, chip=chip, name=first.word, basis=first.basis)
 
 
-EVIDENCE: Final = Shape(
-    opening=describe_known,
-    choices=choose_evidence,
-    limit=12,
-    steps=("sensitivity {model} {pair} --metric {metric}[ --precision {precision}]",),
-    parts=(
-        Part(
-            table="rows",
-            columns="number word | *value | elasticity | basis | sources | uncertainty_fraction",
-            lay={
-                "noun": "numbers",
-                "value": show_field("value", DIGITS),
-                "elasticity": show_slope("elasticity"),
-                "sources": describe_rest,
-            },
-            is_long=True,
-        ),
-        Part(title="sources", table="rows", columns="number word | basis | source"),
-    ),
-)
+def draw_evidence(answer: EvidenceAnswer, asked: Asked) -> Document:
+    """Return the document of the numbers that move a result, and what each rests on."""
+    of, repeated = Evident, asked.repeated
+    columns = (
+        of.word.headed("number"),
+        of.value.by(show_field("value", DIGITS)).kept,
+        of.elasticity.by(show_slope("elasticity")),
+        of.basis,
+        of.sources.by(describe_rest),
+        of.uncertainty_fraction,
+    )
+    sources = (of.word.headed("number"), of.basis, of.source)
+    # the precision of the question, which the other command would not take
+    precision = None if "--precision" in repeated else answer.scope.precisions[0][0]
+    named = name_pair(answer, answer.scope.hardware[:1])
+    return compose_runs(
+        answer,
+        answer.facts,
+        show_table(answer, "", answer.rows, columns, limit=asked.most(12), noun="numbers"),
+        answer.rows,
+        title=title(answer, EVIDENCE_TITLE),
+        headline=describe_known(answer),
+        reasons=describe_beyond(answer.facts)[:MOST_WHY],
+        details=show_table(answer, "sources", answer.rows, sources),
+        steps=fill_steps([EVIDENCE_STEP], None, repeated, precision=precision, **named),
+    )
 
-PAGES: Final = {SensitivityAnswer: SENSITIVITY, EvidenceAnswer: EVIDENCE}
+
+PAGES: Final = {
+    SensitivityAnswer: Page[SensitivityAnswer](draw=draw_sensitivity, draw_figures=draw_tornados),
+    EvidenceAnswer: Page[EvidenceAnswer](draw=draw_evidence),
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Final, TypeVar
 
@@ -178,49 +178,49 @@ def title_parts(answer: ContestAnswer, model: str = "") -> Title:
 
 
 def list_part_steps(answer: ContestAnswer, repeated: Sequence[str]) -> list[list[str]]:
-    """Return commands on the best chip in all and the one with most wins, or on the two best in all if they are one, or
-    on the first by wins if the metric has no total.
+    """Return steps on the best chip in all and the one with most wins, or on the two best in all if they are one, or on
+    the first by wins if the metric has no total.
     """
     facts = answer.facts
     choice = next(iter(facts.of(Choice)), None)
     best, *others = [facts.runs[run_id].hardware for run_id in choice.runs[:2]] if choice is not None else [""]
     leads = [facts.runs[one.run].hardware for one in list_wins(facts)[:1]]
     ranked = [best, *leads, *others] if best else [*leads, *(row.hardware for row in answer.rows)]
-    hardware = [answer.scope.spell(name) for name in list(dict.fromkeys(ranked))[:2]]
-    deeper = [ANALYZE] if hardware and answer.by == "subgraph" else []
-    return fill_steps(
-        [EXPLAIN, *deeper] if len(hardware) > 1 else deeper,
-        None,
-        repeated,
-        model=answer.scope.model,
-        metric=answer.metric,
-        best=next(iter(hardware), ""),
-        other=next(reversed(hardware), ""),
-    )
+    named = list(dict.fromkeys(ranked))[:2]
+    hardware = [answer.scope.spell(name) for name in named]
+    steps = [EXPLAIN] * (len(hardware) > 1) + [ANALYZE] * (bool(hardware) and answer.by == "subgraph")
+    best, other = next(iter(hardware), ""), next(reversed(hardware), "")
+    return fill_steps(steps, None, repeated, model=answer.scope.model, metric=answer.metric, best=best, other=other)
 
 
-def show_workloads(answer: ContestAnswer, most: int) -> Iterator[Section]:
-    """Yield the section of each model, with a picture of its two best runs; the only model is not named."""
+def show_models(answer: ContestAnswer, those: slice, limit: int) -> list[Section]:
+    """Return the section of each of some models; the only model is not named."""
     pairs = {one.model: one.runs[:2] for one in reversed(answer.facts.of(Choice)) if len(one.runs) > 1}
-    takes_all = answer.scope.settings.takes_all
-    for rows in answer.workloads:
-        model = rows[0].model if len(answer.workloads) > 1 else ""
-        drawn = lay_parts(rows, answer.projected, answer.by, most, pairs.get(model, ()), takes_all=takes_all)
-        yield Section(model, drawn, is_tight=True)
+    takes_all, is_several = answer.scope.settings.takes_all, len(answer.workloads) > 1
+    named = [(rows[0].model if is_several else "", rows) for rows in answer.workloads[those]]
+    return [
+        Section(
+            model,
+            lay_parts(rows, answer.projected, answer.by, limit, pairs.get(model, ()), takes_all=takes_all),
+        )
+        for model, rows in named
+    ]
 
 
 def draw_parts(answer: ContestAnswer, asked: Asked) -> Document:
-    """Return the document of the best chip of each subgraph or operator."""
-    first, *others = show_workloads(answer, asked.most(10))
+    """Return the document of a contest by parts: a section of each model."""
+    most = asked.most(10)
+    first = count_left_out_below(answer.scope, show_models(answer, slice(1), most))
+    others = show_models(answer, slice(1, most or None), most)
     return compose_runs(
         answer,
         answer.facts,
-        count_left_out_below(answer.scope, [first]),
+        first,
         answer.rows,
         title=title_parts(answer),
         headline=describe_parts(answer.facts),
         reasons=list_part_reasons(answer.facts)[:MOST_WHY],
-        details=others,
+        details=[attrs.evolve(one, is_tight=True) for one in others],
         notes=[COUNTED] if answer.facts.of(Win) else [],
         steps=list_part_steps(answer, asked.repeated),
     )
@@ -254,25 +254,13 @@ def lay_models(answer: ModelsAnswer) -> Grid:
     return attrs.evolve(drawn, pictures=(picture,))
 
 
-def list_model_steps(answer: ModelsAnswer, repeated: Sequence[str]) -> list[list[str]]:
-    """Return commands on the parts of the first model on several chips, and on all models on the first chip."""
+def draw_models(answer: ModelsAnswer, asked: Asked) -> Document:
+    """Return the document of a contest of models."""
+    of, about = ModelFigure, OF_EACH(metric=METRIC[answer.metric].label, part="model")
     answered = sorted((row for row in answer.rows if row.status == "ok"), key=lambda row: not row.is_available)
     hardware = list(dict.fromkeys(answer.scope.spell(row.hardware) for row in answered))
-    return fill_steps(
-        MODEL_STEPS,
-        None,
-        repeated,
-        model=answer.rows[0].model,
-        models=answer.scope.models,
-        some=",".join(hardware[:SHOWN_HARDWARE]),
-        best=hardware[0],
-        metric=answer.metric,
-    )
-
-
-def draw_models(answer: ModelsAnswer, asked: Asked) -> Document:
-    """Return the document of the best chip of each model."""
-    about = OF_EACH(metric=METRIC[answer.metric].label, part="model")
+    named = {"model": answer.rows[0].model, "models": answer.scope.models, "metric": answer.metric}
+    figures = show_table(answer, "Figures (per batch)", answer.rows, of.table)
     return compose_runs(
         answer,
         answer.facts,
@@ -281,13 +269,15 @@ def draw_models(answer: ModelsAnswer, asked: Asked) -> Document:
         title=attrs.evolve(title_runs(answer.scope), about=about),
         headline=describe_models(answer.facts),
         reasons=list_model_reasons(answer.facts)[:MOST_WHY],
-        details=show_table(answer, "Figures (per batch)", answer.rows, ModelFigure.table),
-        steps=list_model_steps(answer, asked.repeated),
+        details=figures,
+        steps=fill_steps(
+            MODEL_STEPS, None, asked.repeated, some=",".join(hardware[:SHOWN_HARDWARE]), best=hardware[0], **named
+        ),
     )
 
 
 def sketch_models(answer: ModelsAnswer, _by: Division) -> Drawings:
-    """Return the drawing of the values of each model."""
+    """Return the drawing of the metric of each model."""
     return (sketch("models", answer.rows, {"quantity": METRIC[answer.metric].label}),)
 
 

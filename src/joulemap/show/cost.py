@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from joulemap.ask.answer import INFERENCE
@@ -11,11 +11,10 @@ from joulemap.ask.cost import PRICE, PRICES, CostAnswer
 from joulemap.ask.decision import find_decision
 from joulemap.ask.fact import Choice, Decision, Entry, Facts, Quantity, Turn
 from joulemap.ask.scope import vary
+from joulemap.domain.column import Col
 from joulemap.domain.metric import TIE_RATIO
-from joulemap.domain.table import Table
-from joulemap.generated.cost import GridFootprint
+from joulemap.generated.cost import CostOption
 from joulemap.show.candidate import (
-    ASSUMED,
     BOUND,
     CONFIGURATIONS,
     FACTOR,
@@ -28,20 +27,20 @@ from joulemap.show.candidate import (
     draw_candidates,
     is_best,
     mark_ranked,
+    show_assumptions,
     show_odds,
     title_candidates,
 )
 from joulemap.show.caveat import show_middle
 from joulemap.show.choice import finish
+from joulemap.show.column import derived, show_table
 from joulemap.show.fact import tell
-from joulemap.show.page import Figures
+from joulemap.show.page import Asked, Figures, Page, compose_runs
 from joulemap.show.present.cell import Number, mark_projected, show, show_chance, show_plain
-from joulemap.show.present.document import Grid
+from joulemap.show.present.document import Document, Grid, Section
 from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.recommend import show_life
-from joulemap.show.run import show_limit
 from joulemap.show.run_name import name_first, name_run
-from joulemap.show.shape import Part, Shape
 
 CHEAPEST: Final = Template(
     "{verb} {name}: {cost} per million {unit}[, {ratio:x} less than {other} {rival}][ ({chance} sure)]"
@@ -73,9 +72,8 @@ IN_RENT: Final = "in the rent"
 NO_HOST: Final = "none needed"
 ENERGY_ON: Final = Template("{energy} on {name}")
 CO2_ON: Final = Template("CO2 on {name}")
-FIGURES: Final = "throughput_per_s | latency_s | *kwh_per_million | gco2_per_million"
-NAMED: Final = "hardware | *precision | *batch | {runtime}"
-
+GRIDS: Final = Template("CO2 of a million {unit} on each grid[ ({energies:list})]")
+UNOFFERED: Final = "Hardware without such a price, each at its lowest energy"
 LIMITED_NOTE: Final = Template("{limits:list}: {count} left out")
 
 
@@ -218,11 +216,16 @@ def list_notes(answer: CostAnswer) -> list[str]:
     ]
 
 
-def lay_grids(
-    _answer: CostAnswer, rows: Table[GridFootprint], _limit: int, *, names: Mapping[int, str], **_: Any
-) -> Grid:
-    """Return a grid with a row per region and the carbon of each configuration."""
-    grams = {(row.region, row.run_id): row.gco2_per_million for row in rows}
+def show_grids(answer: CostAnswer) -> list[Section]:
+    """Return the section with a row per region and the carbon of each configuration."""
+    if not answer.grid:
+        return []
+    drawn, varied = {row.run_id: row for row in answer.grid}, vary(answer.grid)
+    names = {
+        run: " ".join((mark_projected(row.hardware, answer.projected), *varied[run])) for run, row in drawn.items()
+    }
+    energies = [ENERGY_ON(energy=show(row.kwh_per_million, "", "kWh"), name=names[run]) for run, row in drawn.items()]
+    grams = {(row.region, row.run_id): row.gco2_per_million for row in answer.grid}
     headings = [CO2_ON(name=name) for name in names.values()]
     lines = tuple(
         (
@@ -232,31 +235,10 @@ def lay_grids(
             Number(f"{row.gco2_per_kwh:.3g} g/kWh"),
             *(show(grams[row.region, run], "", "g") for run in names),
         )
-        for row in {row.region: row for row in rows}.values()
+        for row in {row.region: row for row in answer.grid}.values()
     )
-    return Grid(headings=("region", "grid", "year", "grid intensity", *headings), rows=lines, keep=("grid", *headings))
-
-
-def choose(answer: CostAnswer, *, repeated: Sequence[str], **_: Any) -> Mapping[str, Any]:
-    """Return the values of slots in the texts of parts, the title and the follow-up commands."""
-    use = describe_use(answer.assumptions, answer.pay, answer.kind)
-    about = ABOUT(unit=f"{answer.per}s", limits=describe_limits(answer.limits, BOUND), use=use)
-    drawn, varied = {row.run_id: row for row in answer.grid}, vary(answer.grid)
-    names = {
-        run: " ".join((mark_projected(row.hardware, answer.projected), *varied[run])) for run, row in drawn.items()
-    }
-    energies = [ENERGY_ON(energy=show(row.kwh_per_million, "", "kWh"), name=names[run]) for run, row in drawn.items()]
-    best = answer.best or next((row for row in answer.rows if row.status != "unsupported"), None)
-    return {
-        "label": "cost",
-        "names": names,
-        "unit": f"{answer.per}s",
-        "runtime": "runtime | " if len(answer.scope.runtimes) > 1 else "",
-        "energies": f" ({', '.join(energies)})" if energies else "",
-        "title": title_candidates(answer, about, answer.shown.rows),
-        "asked": ask_next(answer, answer.tied_pair, [best] if best is not None else [], repeated),
-        **({} if answer.shown.rows else {"shown": ()}),
-    }
+    grid = Grid(headings=("region", "grid", "year", "grid intensity", *headings), rows=lines, keep=("grid", *headings))
+    return [Section(GRIDS(unit=f"{answer.per}s", energies=energies), grid)]
 
 
 def draw(answer: CostAnswer) -> Figures:
@@ -272,79 +254,83 @@ def _show_usd(value: float | None) -> str:
     return show(value, "", "USD")
 
 
-def _find_cells(answer: CostAnswer) -> Mapping[str, Any]:
-    """Return cells and options of the first table that depend on the whole answer."""
-    best, chances, is_single = answer.best, answer.chances, len(answer.shown) < 2
-    return {
-        "stays": is_best(answer),
-        "ratio": lambda row: FACTOR(ratio=best and answer.compare(best, row)),
-        "is_best_of_hardware": lambda row: (
-            "" if is_single else show_odds(answer, chances.get(find_chip(row)), best, row)
-        ),
-    }
+def show_costs(answer: CostAnswer, most: int) -> list[Section]:
+    """Return the section of the cheapest configuration of each chip."""
+    of, best, chances, shown = CostOption, answer.best, answer.chances, answer.shown
+    ratio: Col[CostOption] = derived("ratio", lambda row: FACTOR(ratio=best and answer.compare(best, row)))
+    sure = of.is_best_of_hardware.by(
+        lambda row: "" if len(shown) < 2 else show_odds(answer, chances.get(find_chip(row)), best, row)
+    )
+    columns = (
+        of.hardware,
+        of.precision.or_common.kept,
+        of.batch.or_common.kept,
+        of.runtime.or_common,
+        of.way.if_varied.kept,
+        of.usd_per_million.ranking.kept,
+        of.usd_half_width.ends_of(of.usd_per_million).drawn,
+        ratio.kept,
+        of.price.kept,
+        sure.if_any,
+        of.price_text,
+        of.gco2_per_million,
+    )
+    return show_table(
+        answer,
+        "",
+        shown,
+        columns,
+        noun="chips",
+        limit=most,
+        stays=is_best(answer),
+        change=lambda drawn: mark_ranked(answer, drawn, shown, most, "cost"),
+    )
 
 
-COST: Final = Shape(
-    first=lambda _: "",
-    opening=describe_answer,
-    why=list_reasons,
-    most_why=None,
-    csv="rows",
-    choices=choose,
-    notes=list_notes,
-    draw=draw,
-    parts=(
-        Part(
-            table="shown",
-            columns="hardware | *precision= | *batch= | runtime= | *way! | *usd_per_million | "
-            "-usd_per_million:usd_half_width | *ratio | *price | is_best_of_hardware? | price_text | "
-            "gco2_per_million",
-            lay={"noun": "chips", "ranked": "usd_per_million", "pictures": "usd_half_width"},
-            cells=_find_cells,
-            is_long=True,
-            draw=mark_ranked,
-        ),
-        Part(
-            title="Parts of the cost",
-            table="shown",
-            columns=f"{NAMED}*way | *usd_per_million | *hardware_usd_per_million | "
-            f"energy_usd_per_million | host_usd_per_million | {FIGURES}",
-            lay={
-                "noun": "chips",
-                "ranked": "usd_per_million",
-                "throughput_limit": show_limit,
-                "energy_usd_per_million": lambda row: (
-                    _show_usd(row.energy_usd_per_million) if row.way == "bought" else IN_RENT
-                ),
-                "host_usd_per_million": lambda row: (
-                    IN_RENT
-                    if row.way == "rented"
-                    else _show_usd(row.host_usd_per_million)
-                    if row.host_share_ratio
-                    else NO_HOST
-                ),
-            },
-            cells=lambda answer: {"stays": is_best(answer)},
-            is_long=True,
-        ),
-        Part(
-            title="Prices",
-            table="shown",
-            columns="hardware | *price | *price_basis | *price_half_width | *price_text | *price_source | price_note",
-            lay={"noun": "chips"},
-            cells=lambda answer: {"hardware": lambda row: mark_projected(find_chip(row), answer.projected)},
-            is_long=True,
-        ),
-        Part(
-            title="Hardware without such a price, each at its lowest energy",
-            table="unoffered",
-            columns=NAMED + FIGURES,
-            lay={"noun": "chips", "throughput_limit": show_limit},
-            is_long=True,
-        ),
-        Part(title="CO2 of a million {unit} on each grid{energies}", table="grid", draw=lay_grids),
-        ASSUMED,
-    ),
-)
+def list_details(answer: CostAnswer, most: int) -> Iterator[Section]:
+    """Yield the tables behind that of the costs: parts of the cost, prices, chips without one, grids, assumptions."""
+    of, shown, best = CostOption, answer.shown, is_best(answer)
+    runtime = of.runtime if len(answer.scope.runtimes) > 1 else None
+    named = (of.hardware, of.precision.kept, of.batch.kept, runtime)
+    figures = (of.throughput_per_s, of.latency_s, of.kwh_per_million.kept, of.gco2_per_million)
+    energy = of.energy_usd_per_million.by(
+        lambda row: _show_usd(row.energy_usd_per_million) if row.way == "bought" else IN_RENT
+    )
+    host = of.host_usd_per_million.by(
+        lambda row: (
+            IN_RENT if row.way == "rented" else _show_usd(row.host_usd_per_million) if row.host_share_ratio else NO_HOST
+        )
+    )
+    costs = (of.way.kept, of.usd_per_million.ranking.kept, of.hardware_usd_per_million.kept, energy, host)
+    parts = (*named, *costs, *figures)
+    yield from show_table(answer, "Parts of the cost", shown, parts, noun="chips", limit=most, stays=best)
+    prices = (
+        of.hardware.by(lambda row: mark_projected(find_chip(row), answer.projected)), of.price.kept,
+        of.price_basis.kept, of.price_half_width.kept, of.price_text.kept, of.price_source.kept, of.price_note,
+    )  # fmt: skip
+    yield from show_table(answer, "Prices", shown, prices, noun="chips", limit=most)
+    yield from show_table(answer, UNOFFERED, answer.unoffered, (*named, *figures), noun="chips", limit=most)
+    yield from show_grids(answer)
+    yield from show_assumptions(answer)
 
-PAGES: Final = {CostAnswer: COST}
+
+def draw_cost(answer: CostAnswer, asked: Asked) -> Document:
+    """Return the document of costs."""
+    most, use = asked.most(6), describe_use(answer.assumptions, answer.pay, answer.kind)
+    about = ABOUT(unit=f"{answer.per}s", limits=describe_limits(answer.limits, BOUND), use=use)
+    best = answer.best or next((row for row in answer.rows if row.status != "unsupported"), None)
+    return compose_runs(
+        answer,
+        answer.facts,
+        show_costs(answer, most),
+        answer.rows,
+        title=title_candidates(answer, about, answer.shown.rows),
+        headline=describe_answer(answer),
+        reasons=list_reasons(answer.facts),
+        details=list_details(answer, most),
+        notes=list_notes(answer),
+        steps=ask_next(answer, answer.tied_pair, [best] if best is not None else [], asked.repeated),
+    )
+
+
+PAGES: Final = {CostAnswer: Page[CostAnswer](draw=draw_cost, draw_figures=draw)}

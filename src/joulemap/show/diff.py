@@ -18,8 +18,7 @@ from joulemap.generated.explain import SubgraphDifference
 from joulemap.generated.run import Constant, Setting
 from joulemap.show.caveat import RANGES, describe_caveat
 from joulemap.show.choice import MOST_WHY
-from joulemap.show.column import alter, derived, lay_columns, show_table
-from joulemap.show.explain import draw_difference
+from joulemap.show.column import derived, lay_columns, show_table
 from joulemap.show.page import Asked, Page, compose, compose_runs, count_left_out_below, fill_steps, list_facts
 from joulemap.show.pair import EXACT_UNITS, lay_terms, prove_terms
 from joulemap.show.present.cell import (
@@ -37,6 +36,7 @@ from joulemap.show.present.template import Template
 from joulemap.show.run import list_settings
 from joulemap.show.run_name import name_all
 from joulemap.show.title import Title
+from joulemap.show.view import draw
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 LEAST_WORK: Final = 0.005
@@ -277,10 +277,9 @@ def list_failures(facts: Facts) -> list[str]:
 
 
 TITLE: Final = Template("{before} -> {after}[ on {name}], batch {batches:and}, {precisions:list}[, {runtimes:list}]")
-STORED: Final = Template("db diff {run_a} {run_b}")
-DIFFER: Final = Template("Subgraphs that differ on {name}")
-REFUSED: Final = "A run was refused, so there is no energy to compare."
 MORE, LESS = "more", "less"
+DIFF: Final = Template("db diff {run_a} {run_b}")
+DIFFER: Final = Template("Subgraphs that differ on {name}")
 VERDICTS: Final = {"above": "FAILS ({limit})", "below": "kept ({limit})", "unsure": "not significant ({limit})"}
 
 
@@ -289,70 +288,67 @@ def list_energies(answer: DiffAnswer) -> Table[VersionFigure]:
     return answer.changed.with_rows(row for row in answer.changed if row.metric == "energy")
 
 
-def show_metrics(answer: DiffAnswer, title: str = "") -> list[Section]:
-    """Return the section of each metric before and after, by hardware if it has a title."""
+def show_figures(answer: DiffAnswer, title: str, *, has_owner: bool) -> list[Section]:
+    """Return the section with a row per metric and chip."""
+    of = VersionFigure
     columns = (
-        VersionFigure.hardware if title else None,
-        VersionFigure.metric.by(lambda row: "cost per million" if row.metric == "cost" else row.metric).kept,
-        VersionFigure.value_a.by(lambda row: show_quantity(row.value_a, row.unit)),
-        VersionFigure.value_b.by(lambda row: show_quantity(row.value_b, row.unit)),
-        VersionFigure.change_fraction.by(lambda row: show_change(row.change_fraction)).kept.ranking,
-        VersionFigure.low_fraction.by(lambda row: show_ends(row.low_fraction, row.high_fraction)).kept.if_any,
-        derived("limit", partial(_judge, answer)).kept.if_any,
+        of.hardware if has_owner else None,
+        of.metric.by(lambda row: "cost per million" if row.metric == "cost" else row.metric).kept,
+        of.value_a.by(lambda row: show_quantity(row.value_a, row.unit)),
+        of.value_b.by(lambda row: show_quantity(row.value_b, row.unit)),
+        of.change_fraction.by(lambda row: show_change(row.change_fraction)).ranking.kept,
+        of.low_fraction.by(lambda row: show_ends(row.low_fraction, row.high_fraction)).if_any.kept,
+        derived("limit", partial(_judge, answer)).if_any.kept,
     )
-    drawn = lay_columns(answer, answer.changed, columns)
-    shown = _picture(drawn, "change", (row.change_fraction for row in answer.changed))
-    return count_left_out_below(answer.scope, [Section(title, shown)])
+    rows = answer.changed
+    drawn = _picture(lay_columns(answer, rows, columns), "change", (row.change_fraction for row in rows))
+    return count_left_out_below(answer.scope, [Section(title, drawn)])
 
 
 def show_chips(answer: DiffAnswer) -> list[Section]:
-    """Return the section of each chip: the change of each metric and its range, and the verdicts on limits."""
-    rows = {(row.hardware, row.metric): row for row in answer.rows}
+    """Return the section with a row per chip: the change of each metric and its range, and the verdicts on limits."""
+    rows, chips = {(row.hardware, row.metric): row for row in answer.rows}, list_energies(answer)
 
-    def change(metric: str) -> Col[VersionFigure]:
-        def show(chip: VersionFigure) -> str:
-            row = rows.get((chip.hardware, metric))
-            return "" if row is None else show_change(row.change_fraction)
+    def show_metric(chip: VersionFigure, metric: str) -> str:
+        row = rows.get((chip.hardware, metric))
+        return "" if row is None else show_change(row.change_fraction)
 
-        return derived(metric, show)
+    def show_range(chip: VersionFigure, metric: str) -> str:
+        row = rows.get((chip.hardware, metric))
+        return "" if row is None else show_ends(row.low_fraction, row.high_fraction)
 
-    def span(metric: str) -> Col[VersionFigure]:
-        def show(chip: VersionFigure) -> str:
-            row = rows.get((chip.hardware, metric))
-            return "" if row is None else show_ends(row.low_fraction, row.high_fraction)
-
-        return derived(f"{metric} range", show)
-
-    latency, energy, memory, cost = map(change, METRICS)
+    change = {name: derived(name, partial(show_metric, metric=name)) for name in METRICS}
+    span = {name: derived(f"{name} range", partial(show_range, metric=name)) for name in METRICS}
     verdicts: Col[VersionFigure] = derived("limits", lambda row: _judge_chip(answer, row, rows))
     columns = (
-        VersionFigure.hardware, energy.ranking, span("energy").ranking.if_any, latency, span("latency").if_any,
-        memory.if_any, cost.if_any, verdicts.if_any,
-    )  # fmt: skip
-    table = list_energies(answer)
-    drawn = lay_columns(answer, table, columns, keep=(verdicts, latency, memory, cost))
-    shown = _picture(drawn, "energy", (row.change_fraction for row in table))
-    return count_left_out_below(answer.scope, [Section("", shown)])
-
-
-def show_subgraphs(answer: DiffAnswer, most: int) -> Iterator[Section]:
-    """Yield the subgraphs that differ on each chip."""
-    row = SubgraphDifference
-    columns = (
-        row.name,
-        row.fusion_pattern,
-        row.energy_difference_fj.by(lambda one: show_signed(one.energy_difference_fj / FJ_PER_J, "J")).ranking.drawn,
-        row.latency_difference_fs.by(lambda one: show_signed(one.latency_difference_fs / FS_PER_S, "s")).kept,
-        row.share_fraction.headed("share"),
-        row.unit.by(_find_origin).kept.if_any,
+        VersionFigure.hardware,
+        change["energy"].ranking,
+        span["energy"].if_any.ranking,
+        change["latency"],
+        span["latency"].if_any,
+        change["memory"].if_any,
+        change["cost"].if_any,
+        verdicts.if_any,
     )
-    for name in list(dict.fromkeys(row.hardware for row in answer.changed))[: most or None]:
-        drawn = lay_columns(answer, answer.subgraphs[name], columns, limit=most, noun="subgraphs")
-        yield Section(DIFFER(name=mark_projected(name, answer.projected)), drawn)
+    keep = (verdicts, change["latency"], change["memory"], change["cost"])
+    drawn = _picture(lay_columns(answer, chips, columns, keep=keep), "energy", (row.change_fraction for row in chips))
+    return count_left_out_below(answer.scope, [Section("", drawn)])
 
 
-def _find_origin(row: SubgraphDifference) -> str:
-    return "new" if not row.energy_a_fj else "removed" if not row.energy_b_fj else ""
+def show_subgraphs(answer: DiffAnswer, hardware: str, limit: int) -> list[Section]:
+    """Return the section of the subgraphs that differ on a chip."""
+    of = SubgraphDifference
+    columns = (
+        of.name,
+        of.fusion_pattern,
+        of.energy_difference_fj.by(lambda row: show_signed(row.energy_difference_fj / FJ_PER_J, "J")).ranking.drawn,
+        of.latency_difference_fs.by(lambda row: show_signed(row.latency_difference_fs / FS_PER_S, "s")).kept,
+        of.difference_fraction.headed("share"),
+        of.unit.by(lambda row: "new" if not row.energy_a_fj else "" if row.energy_b_fj else "removed").if_any.kept,
+    )
+    title = DIFFER(name=mark_projected(hardware, answer.projected))
+    drawn = lay_columns(answer, answer.subgraphs[hardware], columns, limit=limit, noun="subgraphs")
+    return [Section(title, drawn)]
 
 
 def _judge_chip(answer: DiffAnswer, chip: VersionFigure, rows: Mapping[tuple[str, str], VersionFigure]) -> str:
@@ -385,87 +381,90 @@ def _picture(grid: Grid, after: str, changes: Iterable[float | None]) -> Grid:
 
 
 def draw_versions(answer: DiffAnswer, asked: Asked) -> Document:
-    """Return the document of two versions on one chip, or on several, with a step on the chip that changes most."""
-    chips = list(dict.fromkeys(row.hardware for row in answer.changed))
-    moved = [row for row in answer.changed if row.metric == "energy" and row.change_fraction and row.run_a != row.run_b]
+    """Return the document of two versions: the table of one chip or of several, and the step on the largest change."""
+    rows, most = answer.changed, asked.most(5)
+    chips = list(dict.fromkeys(row.hardware for row in rows))
+    moved = [row for row in rows if row.metric == "energy" and row.change_fraction and row.run_a != row.run_b]
     first = max(moved, key=lambda row: abs(row.change_fraction or 0.0), default=None)
+    is_one = len(chips) < 2
     only = mark_projected(chips[0], answer.projected) if len(chips) == 1 else ""
     values = {"before": answer.before, "after": answer.after, "name": only, **list_settings(answer.scope)}
-    metrics = show_metrics(answer, "Before and after" if len(chips) > 1 else "")
+    figures = show_figures(answer, "" if is_one else "Before and after", has_owner=not is_one)
+    parts = [one for name in chips[: most or None] for one in show_subgraphs(answer, name, most)]
     return compose_runs(
         answer,
         answer.facts,
-        show_chips(answer) if len(chips) > 1 else metrics,
+        figures if is_one else show_chips(answer),
         answer.rows,
         title=Title(form=TITLE, values=values),
         headline=describe_versions(answer.facts, answer.before, answer.after),
-        reasons=list_reasons(answer.facts),
+        reasons=list_reasons(answer.facts)[:MOST_WHY],
         trust=describe_shared(answer.facts),
-        details=[*(metrics if len(chips) > 1 else []), *show_subgraphs(answer, asked.most(5))],
-        steps=fill_steps([STORED], first, asked.repeated) if first is not None else [],
+        details=parts if is_one else [*figures, *parts],
         words={"failures": tuple(list_failures(answer.facts))},
+        steps=fill_steps([DIFF], first, asked.repeated) if first is not None else (),
     )
 
 
+REFUSED: Final = "A run was refused, so there is no energy to compare."
 RUNS_TITLE: Final = Template("Run A {a} and run B {b}")
 MOVED: Final = Template(
     "energies per action and static power moved {moved:#} fJ in total; other constants act through counts and time"
 )
 
 
-def show_constants(answer: DifferenceAnswer, most: int) -> list[Section]:
-    """Return the section of the constants that differ, with the energy that they moved."""
-    value_a = Constant.value_a.by(lambda row: show(row.value_a, "value"))
-    value_b = Constant.value_b.by(lambda row: show(row.value_b, "value"))
-    return show_table(
-        answer,
-        "Constants that differ",
-        answer.constants,
-        alter(Constant.table, value_a, value_b),
-        Text(MOVED(moved=sum(row.moved_fj or 0 for row in answer.constants))),
-        keep=(Constant.ratio, value_a, value_b, Constant.unit, Constant.moved_j),
-        limit=most,
-        noun="constants",
-    )
-
-
-def show_delays(answer: DifferenceAnswer, most: int) -> list[Section]:
+def show_delays(answer: DifferenceAnswer, limit: int) -> list[Section]:
     """Return the section of the terms of the latency difference with their proof."""
-    pair, rows = answer.explanation, answer.delays
-    if not rows:
+    rows, pair = answer.delays, answer.explanation
+    if rows is None:
         return []
-    blocks = lay_terms(answer, rows, most)
-    if pair is not None:
-        terms = (row.difference_exact for row in rows)
-        blocks.append(prove_terms(pair, terms, pair.total.latency_difference_fs, EXACT_UNITS["latency"]))
-    return [Section("Terms of the latency", blocks)]
+    blocks = lay_terms(answer, rows, limit)
+    if pair is not None and rows.rows:
+        exact = (row.difference_exact for row in rows)
+        blocks.append(prove_terms(pair, exact, pair.total.latency_difference_fs, EXACT_UNITS["latency"]))
+    return [Section("Terms of the latency", blocks)] if rows else []
+
+
+def show_constants(answer: DifferenceAnswer, limit: int) -> list[Section]:
+    """Return the section of the constants that differ, and the energy that they move."""
+    of = Constant
+    columns = (
+        of.constant,
+        of.value_a.by(lambda row: show(row.value_a, "value")),
+        of.value_b.by(lambda row: show(row.value_b, "value")),
+        of.unit,
+        of.ratio,
+        of.moved_j,
+        of.basis_b,
+        of.source_b,
+    )
+    moved = Text(MOVED(moved=sum(row.moved_fj or 0 for row in answer.constants)))
+    keep = (of.ratio, of.value_a, of.value_b, of.unit, of.moved_j)
+    title = "Constants that differ"
+    return show_table(answer, title, answer.constants, columns, moved, keep=keep, limit=limit, noun="constants")
 
 
 def draw_runs(answer: DifferenceAnswer, asked: Asked) -> Document:
-    """Return the document of two stored runs, with the explanation of their energies unless a run was refused; csv
-    contains the constants.
+    """Return the document of two stored runs, with the explanation of their energies unless a run was refused.
+
+    csv contains the constants.
     """
     most, pair = asked.most(20), answer.explanation
-    whole = compose(
-        answer,
-        show_table(answer, "Settings that differ", answer.settings, Setting.table),
-        answer.constants,
-        title=RUNS_TITLE(a=answer.scope.run_ids[0], b=answer.scope.run_ids[-1]),
-        headline="" if pair else REFUSED,
-        details=[*show_constants(answer, most), *show_delays(answer, most)],
-    )
+    settings = show_table(answer, "Settings that differ", answer.settings, Setting.table)
+    details = [*show_constants(answer, most), *show_delays(answer, most)]
+    title = RUNS_TITLE(a=answer.scope.run_ids[0], b=answer.scope.run_ids[-1])
     if pair is None:
-        return whole
-    explained = draw_difference(pair, Asked(limit=most or 20))
+        return compose(answer, settings, answer.constants, title=title, headline=REFUSED, details=details)
+    explained = draw(pair, limit=asked.limit or 20)
     return attrs.evolve(
         explained,
-        title=whole.title,
-        sections=(*explained.sections, *whole.sections),
-        details=(*whole.details, *explained.details),
+        title=title,
+        sections=(*explained.sections, *settings),
+        details=(*details, *explained.details),
         steps=(),
         data={**answer.data(), **list_facts(pair.facts)},
-        table=whole.table,
-        tables=whole.tables,
+        table=answer.constants,
+        tables=answer.tables,
     )
 
 

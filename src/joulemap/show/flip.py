@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
 
 import attrs
 
 from joulemap.ask.fact import Facts
 from joulemap.ask.flip import SIDES, Flip, FlipAnswer
 from joulemap.domain.metric import METRIC
-from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
 from joulemap.physics.record.constant import STATIC
+from joulemap.show.choice import MOST_WHY
+from joulemap.show.column import show_table
 from joulemap.show.constant import (
     BOTH,
     DIGITS,
@@ -26,17 +28,24 @@ from joulemap.show.constant import (
     show_value,
     title,
 )
-from joulemap.show.page import Figures, draw_figure
+from joulemap.show.page import Asked, Figures, Page, compose_runs, draw_figure, fill_steps, first_and_rest
 from joulemap.show.present.cell import Remark, mark_projected, show_plain
-from joulemap.show.present.document import Grid
+from joulemap.show.present.document import Document, Grid, Section
 from joulemap.show.present.template import Template, join_clauses
-from joulemap.show.shape import Part, Shape
 
 SAME_ORDER: Final = Template("the order is the same at batch {first} to {last}")
 
 FLIP_TITLE: Final = Template("constants that would reverse the {metric.label} ranking of {a} (A) and {b} (B)[, {paid}]")
 DRAWN_PAIR: Final = Template("{metric.label} of A {a} and B {b}")
 NOT_BELOW: Final = Template("none up to {limit}")
+EVERY: Final = "Every constant, the likeliest to reverse the order first"
+ODDS: Final = Template("{likelihood:odds}")
+STEPS: Final = (
+    Template("[compare {model} --hardware {joined} --set {setting}]"),
+    Template("[explain {model} {pair} --metric {explained}]"),
+    Template("sensitivity {model} {pair} --metric {metric}"),
+    Template("[compare {model} --hardware {joined} --set {later}]"),
+)
 FIRST: Final = 4
 """Places of the table of reversals that only the likeliest use."""
 
@@ -58,27 +67,23 @@ STILL_IN_TIME: Final = ("latency", "throughput")
 """Metrics that static power does not change."""
 
 
-def choose_reversals(answer: FlipAnswer, *, limit: int, **_: Any) -> Mapping[str, Any]:
-    """Return the values of slots in parts and steps, and `chosen`: the constants of the main table."""
-    chosen = list_likely(answer, limit)
+def list_steps(answer: FlipAnswer, repeated: Sequence[str]) -> list[list[str]]:
+    """Return the follow-up commands: a comparison beyond the likeliest break-even first, if it is likely enough."""
     row = next((row for row in answer.rows if row.flip_ratio is not None and answer.can_set(row)), None)
     setting, is_first = "", False
     if row is not None and row.flip_ratio is not None:
         beyond = row.flip_ratio * (BEYOND if row.flip_ratio > 1.0 else 1.0 / BEYOND)
         at = "" if row.hardware is None else f"{row.hardware}:"
         setting, is_first = f"{at}{row.constant}=x{beyond:.4g}", (row.likelihood or 0.0) >= WORTH_TRYING
-    batches = [row.batch for row in answer.batches if row.winner is not None]
-    is_same = len(batches) > 1 and not answer.facts.turns("batch")
-    same = [SAME_ORDER(first=batches[0], last=batches[-1])] if is_same else []
-    return {
+    return fill_steps(
+        STEPS,
+        None,
+        repeated,
         **name_pair(answer, answer.names),
-        "explained": answer.metric if answer.metric in ("energy", "latency", "edp") else "",
-        "setting": setting if is_first else "",
-        "later": "" if is_first else setting,
-        "chosen": answer.rows.with_rows(chosen),
-        "notes": same,
-        "title": title(answer, FLIP_TITLE, **mark_pair(answer)),
-    }
+        explained=answer.metric if answer.metric in ("energy", "latency", "edp") else "",
+        setting=setting if is_first else "",
+        later="" if is_first else setting,
+    )
 
 
 def mark_pair(answer: FlipAnswer) -> dict[str, str]:
@@ -127,10 +132,47 @@ def show_factor(row: Flip) -> str:
     return "" if factor is None else f"x{factor:.3g}" if factor >= 1.0 else f"/{1.0 / factor:.3g}"
 
 
-def draw_reversals(answer: FlipAnswer, grid: Grid, *_: Any, chosen: Table[Flip], **__: Any) -> Grid:
-    """Return the table of reversals with a picture of the shares of the uncertainty."""
-    pictures = tuple(attrs.evolve(one, heading="uncertainty") for one in grid.pictures)
-    return attrs.evolve(grid, pictures=pictures).out_of(len(answer.rows), len(chosen), "constants", "--show details")
+def lay_reversals(answer: FlipAnswer, limit: int) -> list[Section]:
+    """Return the section of the likeliest reversals with a picture of the shares of the uncertainty."""
+    of, chosen = Flip, answer.rows.with_rows(list_likely(answer, limit))
+    columns = (
+        of.word,
+        of.side.kept,
+        of.value.by(show_field("value", DIGITS)).kept,
+        of.flip_value.by(partial(show_break_even, answer)).ranking.kept,
+        of.flip_ratio.by(show_factor).kept,
+        of.likelihood.by(ODDS).ranking.kept,
+        of.variance_fraction.drawn.kept,
+        of.basis,
+    )
+
+    def count(drawn: Grid) -> Grid:
+        pictures = tuple(attrs.evolve(one, heading="uncertainty") for one in drawn.pictures)
+        counted = attrs.evolve(drawn, pictures=pictures)
+        return counted.out_of(len(answer.rows), len(chosen), "constants", "--show details")
+
+    return show_table(answer, "", chosen, columns, change=count)
+
+
+def lay_all(answer: FlipAnswer) -> list[Section]:
+    """Return the section of every constant."""
+    of = Flip
+    columns = (
+        of.constant,
+        of.hardware.by(lambda row: mark_projected(row.hardware or BOTH, answer.projected)).kept,
+        of.value.by(show_field("value")),
+        of.flip_value.by(partial(show_break_even, answer)).kept,
+        of.flip_ratio.by(show_factor).kept,
+        of.likelihood.by(ODDS).kept,
+        of.variance_fraction.kept,
+        of.ratio_elasticity.by(show_slope("ratio_elasticity")),
+        of.low_ratio.by(lambda row: f"/{show_plain(1.0 / row.low_ratio)} x{show_plain(row.high_ratio)}").kept,
+        of.spread,
+        of.method,
+        of.basis.kept,
+        of.meaning,
+    )
+    return show_table(answer, EVERY, answer.rows, columns)
 
 
 def draw_flip(answer: FlipAnswer) -> Figures:
@@ -145,52 +187,24 @@ def draw_flip(answer: FlipAnswer) -> Figures:
     return (draw_figure(answer.scope, "flip", answer.rows, subject, told, texts),)
 
 
-REVERSED: Final = {"flip_ratio": show_factor, "likelihood": Template("{likelihood:odds}")}
-"""Cells of both tables of reversals."""
+def draw_reversals(answer: FlipAnswer, asked: Asked) -> Document:
+    """Return the document of constants that would reverse the order of two chips."""
+    first, rest = first_and_rest([lay_reversals(answer, asked.most(6)), lay_all(answer)])
+    batches = [row.batch for row in answer.batches if row.winner is not None]
+    is_same = len(batches) > 1 and not answer.facts.turns("batch")
+    return compose_runs(
+        answer,
+        answer.facts,
+        first,
+        answer.rows,
+        title=title(answer, FLIP_TITLE, **mark_pair(answer)),
+        headline=describe_turn(answer.facts),
+        reasons=list_reasons(answer.facts)[:MOST_WHY],
+        trust=describe_odds(answer.facts),
+        details=rest,
+        notes=[SAME_ORDER(first=batches[0], last=batches[-1])] if is_same else [],
+        steps=list_steps(answer, asked.repeated),
+    )
 
-FLIP: Final = Shape(
-    first=describe_turn,
-    why=list_reasons,
-    trust=describe_odds,
-    csv="rows",
-    choices=choose_reversals,
-    draw=draw_flip,
-    steps=(
-        "[compare {model} --hardware {joined} --set {setting}]",
-        "[explain {model} {pair} --metric {explained}]",
-        "sensitivity {model} {pair} --metric {metric}",
-        "[compare {model} --hardware {joined} --set {later}]",
-    ),
-    parts=(
-        Part(
-            table="chosen",
-            columns="word | *side | *value | *flip_value | *flip_ratio | *likelihood | *variance_fraction | basis",
-            lay={
-                **REVERSED,
-                "value": show_field("value", DIGITS),
-                "ranked": "flip_value likelihood",
-                "pictures": "variance_fraction",
-            },
-            cells=lambda answer: {"flip_value": lambda row: show_break_even(answer, row)},
-            draw=draw_reversals,
-        ),
-        Part(
-            title="Every constant, the likeliest to reverse the order first",
-            table="rows",
-            columns="constant | *hardware | value | *flip_value | *flip_ratio | *likelihood | *variance_fraction | "
-            "ratio_elasticity | *low_ratio | spread | method | *basis | meaning",
-            lay={
-                **REVERSED,
-                "value": show_field("value"),
-                "ratio_elasticity": show_slope("ratio_elasticity"),
-                "low_ratio": lambda row: f"/{show_plain(1.0 / row.low_ratio)} x{show_plain(row.high_ratio)}",
-            },
-            cells=lambda answer: {
-                "flip_value": lambda row: show_break_even(answer, row),
-                "hardware": lambda row: mark_projected(row.hardware or BOTH, answer.projected),
-            },
-        ),
-    ),
-)
 
-PAGES: Final = {FlipAnswer: FLIP}
+PAGES: Final = {FlipAnswer: Page[FlipAnswer](draw=draw_reversals, draw_figures=draw_flip)}

@@ -9,14 +9,15 @@ from typing import Final
 from joulemap.ask.hardware import HardwareAnswer
 from joulemap.ask.setting import find_calibrations
 from joulemap.domain.host import suggest_host
+from joulemap.generated.hardware import HardwareFact, HardwareLink, RidgePoint
 from joulemap.physics.record.compiler import EVERYTHING, HOST_OPERATIONS, UNLISTED_NAME
 from joulemap.show.caveat import describe_values
+from joulemap.show.column import alter, show_table
 from joulemap.show.layout import lay_lines
+from joulemap.show.page import Asked, Page, compose, fill_steps
 from joulemap.show.present.cell import Number, number, show_count, show_quantity
-from joulemap.show.present.document import Lines
+from joulemap.show.present.document import Document, Lines, Section
 from joulemap.show.present.template import Template
-from joulemap.show.shape import Part
-from joulemap.show.sheet import Sheet
 from joulemap.system.name import PROJECTED
 from joulemap.system.package import list_packages
 
@@ -82,6 +83,11 @@ MEANING: Final = Template(
 
 PRICES: Final = {"rented": "price_cloud", "bought": "price_purchase"}
 """Way of paying -> quantity of a chip that holds its price."""
+
+
+LINKS: Final = "Links, in one direction"
+COMPILER: Final = "Operators that its compiler supports"
+STEPS: Final = (Template("evidence {asked}"), Template("hardware show {asked} --energy"))
 
 
 def describe_chip(answer: HardwareAnswer) -> str:
@@ -171,46 +177,31 @@ def _show_amount(value: float, unit: str) -> str:
     return f"{value:.6g}" if unit in ("1", "year") else f"{value:.6g} {unit}"
 
 
-PAGES: Final = {
-    HardwareAnswer: Sheet(
-        title=lambda answer: TITLE(answer.summary, mark=PROJECTED if answer.summary.unavailable else ""),
-        first=describe_chip,
-        trust=describe_bases,
-        notes=list_notes,
-        csv="facts",
-        steps=("evidence {asked}", "hardware show {asked} --energy"),
-        choices=lambda answer, **_: {"asked": answer.asked},
-        parts=(
-            Part(
-                title="Main figures",
-                table="summaries",
-                make=lambda answer, _: lay_lines("quantity | value | basis", _list_figures(answer)),
-            ),
-            Part(
-                title="Roofline",
-                table="ridge",
-                columns="precision | *peak_ops_per_s | *ridge_ops_per_byte | *basis | units_count | "
-                "operations_per_clock | clock_hz | peak_ops_per_j | explanation",
-            ),
-            Part(
-                title="Links, in one direction",
-                table="links",
-                columns="link | generation | *connects | *link_count | *bandwidth_bytes_per_s | lane_count | "
-                "topology | domain_size | latency_s | energy_per_byte_j | basis | source",
-                lay={"generation": lambda row: Number(row.generation or "")},
-            ),
-            Part(
-                title="Numbers",
-                table="facts",
-                columns="quantity | *value | *basis | source | note",
-                lay={"value": lambda row: _show_amount(row.value, row.unit)},
-            ),
-            Part(
-                title="Operators that its compiler supports",
-                table="compilers",
-                make=lambda answer, _: Lines((describe_operators(answer),)),
-            ),
-            Part(title="Doubts", table="summaries", make=lambda answer, _: Lines(answer.summary.doubts)),
-        ),
+def list_details(answer: HardwareAnswer) -> Iterator[Section]:
+    """Yield the tables behind that of the main figures: rooflines, links, numbers, compiler and doubts."""
+    yield from show_table(answer, "Roofline", answer.ridge, RidgePoint.table)
+    generation = HardwareLink.generation.by(lambda row: Number(row.generation or ""))
+    yield from show_table(answer, LINKS, answer.links, alter(HardwareLink.table, generation))
+    amount = HardwareFact.value.by(lambda row: _show_amount(row.value, row.unit)).kept
+    yield from show_table(answer, "Numbers", answer.facts, alter(HardwareFact.table, amount))
+    if answer.compilers:
+        yield Section(COMPILER, Lines((describe_operators(answer),)))
+    yield Section("Doubts", Lines(answer.summary.doubts))
+
+
+def draw_hardware(answer: HardwareAnswer, asked: Asked) -> Document:
+    """Return the document of a chip."""
+    return compose(
+        answer,
+        [Section("Main figures", lay_lines("quantity | value | basis", _list_figures(answer)))],
+        answer.facts,
+        title=TITLE(answer.summary, mark=PROJECTED if answer.summary.unavailable else ""),
+        headline=describe_chip(answer),
+        details=list_details(answer),
+        notes=list_notes(answer),
+        trust=describe_bases(answer),
+        steps=fill_steps(STEPS, answer, asked.repeated),
     )
-}
+
+
+PAGES: Final = {HardwareAnswer: Page[HardwareAnswer](draw=draw_hardware)}

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from joulemap.ask.hardware_file import FileCheck, FileChecks
+from joulemap.generated.hardware import Trial
 from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.physics.record.silicon import RETICLE, count_dies
-from joulemap.show.layout import lay, lay_lines
+from joulemap.show.column import lay_columns
+from joulemap.show.layout import lay_lines
+from joulemap.show.page import Asked, Page, compose
 from joulemap.show.present.cell import show
-from joulemap.show.present.document import Block, Text
+from joulemap.show.present.document import Block, Document, Section, Text
 from joulemap.show.present.template import Template
-from joulemap.show.shape import Part
-from joulemap.show.sheet import Sheet
 
 OK: Final = Template("ok: {file} describes {hardware} ({architecture})")
 LARGE: Final = Template(
     "warning: units and memories would take about {area_mm2:plain} mm2, which is {dies} dies in a package: the reticle "
     "limits one die to {limit:plain} mm2 ({source})"
 )
-TRIAL_COLUMNS: Final = (
-    "power mode power_mode | *precision | *model | *latency_s | *energy_j | share of clock clock_fraction | "
-    "unsupported reason"
-)
 
 
-def list_blocks(answer: FileChecks, _: Any) -> list[Block]:
+def draw_checks(answer: FileChecks, _asked: Asked) -> Document:
     """Return a line, the class defaults and the trial runs of each file."""
-    return [block for check in answer.checks for block in _describe_file(check, answer)]
+    blocks = [block for check in answer.checks for block in _describe_file(check, answer)]
+    return compose(answer, [Section("", blocks)] if blocks else [], answer.trials)
 
 
 def _describe_file(check: FileCheck, answer: FileChecks) -> Iterator[Block]:
@@ -38,7 +36,7 @@ def _describe_file(check: FileCheck, answer: FileChecks) -> Iterator[Block]:
     defaults = ((one.quantity, show(one.value, "value"), one.unit, one.source) for one in check.defaults)
     yield lay_lines("omitted, so assumed | value | unit | rule", defaults)
     shown = (trial for trial in check.trials if trial.runtime == USUAL_RUNTIME)
-    yield lay(answer.trials.with_rows(shown), TRIAL_COLUMNS)
+    yield lay_columns(answer, answer.trials.with_rows(shown), Trial.table)
 
 
-PAGES: Final = {FileChecks: Sheet(parts=(Part(table="checks", make=list_blocks),), csv="trials")}
+PAGES: Final = {FileChecks: Page[FileChecks](draw=draw_checks)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from joulemap.ask.measure import HostAnswer, MeasureAnswer
 from joulemap.ask.setting import find_calibrations
@@ -11,11 +11,10 @@ from joulemap.domain.label import MEASURED_HOST
 from joulemap.domain.measurement import LARGEST_SPREAD, Timing
 from joulemap.show.caveat import describe_values
 from joulemap.show.layout import fill_cells, lay_facts, lay_lines
+from joulemap.show.page import Asked, Page, compose, fill_steps
 from joulemap.show.present.cell import mark_projected
-from joulemap.show.present.document import Grid
+from joulemap.show.present.document import Document, Grid, Section
 from joulemap.show.present.template import Template
-from joulemap.show.shape import Part
-from joulemap.show.sheet import Sheet
 
 TITLE: Final = Template("{model} on {hardware}, batch {batch}, {precision}, {runtime}")
 COLUMNS: Final = "per batch | measured here | predicted (80 %) | predicted / measured"
@@ -55,6 +54,7 @@ DETECTED: Final = Template(
 
 HOST_TITLE: Final = Template("this machine launches a kernel in {launch_s:s}")
 TIMES: Final = ("timed on {device} | {call_s:s}", "launch on a GPU beside it | {launch_s:s}")
+HOST_STEP: Final = Template("compare resnet18 --hardware {chip} --runtime eager --set {chip}:{setting}")
 SCALED_NOTE: Final = Template(
     "estimated, because this machine has no GPU: {ratio:x} the time of a call on the CPU itself, the ratio of measured "
     "clocks between {host} with a GPU and a Zen 5 without one; --device cuda measures it"
@@ -94,7 +94,7 @@ def list_reasons(timing: Timing) -> list[str]:
     return [*([CROWDED] if timing.is_crowded else []), *spread]
 
 
-def lay_scores(answer: MeasureAnswer, _: Any) -> Grid:
+def lay_scores(answer: MeasureAnswer) -> Grid:
     """Return measured values next to predicted ones."""
     lines = (fill_cells(line, answer.score, **_read_predicted(answer)) for line in LINES)
     return lay_lines(COLUMNS, ((name, here or UNMEASURED, *more) for name, here, *more in lines))
@@ -127,23 +127,31 @@ def list_host_notes(answer: HostAnswer) -> Iterator[str]:
         yield SPREAD_NOTE(pace)
 
 
+def draw_measurement(answer: MeasureAnswer, _asked: Asked) -> Document:
+    """Return the document of a measured model beside its prediction."""
+    return compose(
+        answer,
+        [Section("", lay_scores(answer))],
+        answer.rows,
+        title=TITLE(answer.score, hardware=_name(answer)),
+        headline=describe_measurement(answer),
+        notes=list_notes(answer),
+    )
+
+
+def draw_host(answer: HostAnswer, asked: Asked) -> Document:
+    """Return the document of the time of a kernel launch."""
+    return compose(
+        answer,
+        [Section("", lay_facts("kind of call | time", TIMES, answer.pace))],
+        answer.paces,
+        title=HOST_TITLE(answer.pace),
+        notes=list_host_notes(answer),
+        steps=fill_steps([HOST_STEP], answer, asked.repeated),
+    )
+
+
 PAGES: Final = {
-    MeasureAnswer: Sheet(
-        title=lambda answer: TITLE(answer.score, hardware=_name(answer)),
-        first=describe_measurement,
-        notes=list_notes,
-        parts=(Part(table="scores", make=lay_scores),),
-    ),
-    HostAnswer: Sheet(
-        title=lambda answer: HOST_TITLE(answer.pace),
-        parts=(
-            Part(
-                table="paces",
-                make=lambda answer, _: lay_facts("kind of call | time", TIMES, answer.pace),
-            ),
-        ),
-        notes=list_host_notes,
-        steps=("compare resnet18 --hardware {chip} --runtime eager --set {chip}:{setting}",),
-        csv="paces",
-    ),
+    MeasureAnswer: Page[MeasureAnswer](draw=draw_measurement),
+    HostAnswer: Page[HostAnswer](draw=draw_host),
 }

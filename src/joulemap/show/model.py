@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 import attrs
 
-from joulemap.ask.answer import describe_evaluation
+from joulemap.ask.answer import Answer, describe_evaluation
 from joulemap.ask.model import ModulesAnswer, ProfileAnswer
 from joulemap.ask.rule import find_assumed
+from joulemap.domain.column import Col
 from joulemap.domain.table import Table
+from joulemap.generated.model import ModulePart, OperationShare, PatternShare
 from joulemap.show.caveat import describe_values
-from joulemap.show.layout import lay, lay_facts, lay_lines
+from joulemap.show.choice import MOST_WHY, describe_beyond
+from joulemap.show.column import alter, lay_columns, show_table
+from joulemap.show.layout import lay_facts, lay_lines
+from joulemap.show.page import Asked, Page, compose, compose_runs, fill_steps
 from joulemap.show.part import describe_modules, describe_ranges
 from joulemap.show.present.cell import Remark, show_quantity
 from joulemap.show.present.document import Document, Grid, Section, Text
 from joulemap.show.present.template import Template
 from joulemap.show.run import prove, title_run
-from joulemap.show.shape import Part, Shape
-from joulemap.show.sheet import Sheet
 from joulemap.system.errors import UsageError
 
 LISTED: Final = "task | name | parameters | MACs | family | input shape | aliases"
@@ -71,12 +74,14 @@ FOLDED: Final = Template(
     "norm; only the runtimes eager and graph count them, because compilers compute them in advance"
 )
 
-WORK: Final = "module | *output output_shape? | weights weight_count | *mac_count"
-"""Columns of a module that are independent of hardware."""
 SPLIT: Final = (
     "a row includes inner modules; a kernel with operators of several modules is split among them as its ledger lines "
     "are; a shared module is listed under its first parent"
 )
+PATTERNS: Final = "By fusion pattern"
+SUMS: Final = "Sum over modules, each without inner modules"
+COMPARE: Final = Template("compare {name}")
+ANALYZE: Final = Template("analyze {model} {spelled}")
 MOST_ROWS: Final = 30
 """Maximum modules in a table without a requested depth."""
 
@@ -85,7 +90,7 @@ def list_models(table: Table[Any], rest: str) -> Document:
     """Return a list of models by task, each task named once, with operators apart; `rest` counts further models."""
     models, operators = dict[str, list[Sequence[str]]](), list[Sequence[str]]()
     for one in table.records():
-        parameters, macs = map(_show_count, (one["parameter_count"], one["mac_count"]))
+        parameters, macs = map(show_total, (one["parameter_count"], one["mac_count"]))
         if one["task"] == OPERATOR:
             operators.append((one["name"], macs))
             continue
@@ -130,11 +135,31 @@ def list_notes(answer: ProfileAnswer) -> Iterator[str]:
     yield from (describe_values(one.kind, one.values) for row in answer.caveats for one in find_assumed(row))
 
 
-def draw_modules(table: Table[Any], depth: int | None, model: str, columns: str, keep: str, /, **cells: Any) -> Grid:
+class ModuleRow(Protocol):
+    """Row of a module in a tree."""
+
+    @property
+    def module(self) -> str:
+        """Path of the module."""
+
+    @property
+    def depth(self) -> int:
+        """Number of enclosing modules."""
+
+
+AnyModule = TypeVar("AnyModule", bound=ModuleRow)
+
+
+def lay_tree(
+    answer: Answer,
+    table: Table[AnyModule],
+    columns: Iterable[Col[AnyModule] | None],
+    keep: Sequence[Col[AnyModule]],
+    depth: int | None,
+) -> Grid:
     """Return a tree of the modules down to `depth`, with a count of deeper modules.
 
-    `table` has columns `module` and `depth`; None chooses a depth that fits a screen. Raises UsageError for a depth
-    below 0.
+    None chooses a depth that fits a screen. Raises UsageError for a depth below 0.
     """
     if depth is not None and depth < 0:
         raise UsageError(f"depth is {depth}, expected a whole number from 0")
@@ -143,96 +168,78 @@ def draw_modules(table: Table[Any], depth: int | None, model: str, columns: str,
         fitting = (at for at in range(deepest, 0, -1) if sum(row.depth <= at for row in table) <= MOST_ROWS)
         depth = next(fitting, 1)
     shown = table.with_rows(row for row in table if row.depth <= depth)
-    drawn = lay(
-        shown,
-        columns,
-        keep=keep,
-        module=lambda row: f"{'  ' * row.depth}{row.module.rpartition('.')[2]}" if row.module else model,
-        weight_count=lambda row: _show_count(row.weight_count),
-        mac_count=lambda row: _show_count(row.mac_count),
-        **cells,
-    )
+    drawn = lay_columns(answer, shown, columns, keep=keep)
     total, count = len(table.rows), len(shown.rows)
     return attrs.evolve(drawn, is_tree=True, distinguishing=()).out_of(total, count, "modules", f"--depth {deepest}")
 
 
-def _show_count(count: int | None) -> str:
+def name_module(model: str) -> Callable[[ModuleRow], str]:
+    """Return a function that names a module as a branch of a tree; the root is the model."""
+    return lambda row: f"{'  ' * row.depth}{row.module.rpartition('.')[2]}" if row.module else model
+
+
+def show_total(count: int | None) -> str:
+    """Return a number of weights or MACs for a table cell; empty for none."""
     return show_quantity(float(count), "") if count else ""
 
 
-def lay_modules(answer: ModulesAnswer, *_: Any, depth: int | None, **__: Any) -> Grid:
+def lay_modules(answer: ModulesAnswer, depth: int | None) -> Grid:
     """Return the tree of the modules of a run down to `depth`."""
-    columns = f"{WORK} | *latency_s | *energy_j | *energy_fraction"
-    keep = "energy_j energy_fraction latency_s mac_count output_shape"
-    return draw_modules(answer.modules, depth, answer.total.model, columns, keep, pictures="energy_fraction")
+    of = ModulePart
+    columns = alter(
+        of.table,
+        of.module.by(name_module(answer.total.model)),
+        of.weight_count.headed("weights").by(lambda row: show_total(row.weight_count)),
+        of.mac_count.by(lambda row: show_total(row.mac_count)).kept,
+        of.energy_fraction.drawn.kept,
+    )
+    keep = (of.energy_j, of.energy_fraction, of.latency_s, of.mac_count, of.output_shape)
+    return lay_tree(answer, answer.modules, columns, keep, depth)
 
 
-def prove_modules(answer: ModulesAnswer, _: Any) -> Text:
+def prove_modules(answer: ModulesAnswer) -> Text:
     """Return a line that compares the sums over the modules with the run."""
     total, rows = answer.total, answer.modules
     latency = (sum(row.own_latency_fs for row in rows), total.latency_fs, "fs")
     return prove("modules", "the run", (sum(row.own_energy_fj for row in rows), total.energy_fj, "fJ"), latency)
 
 
-def choose_modules(answer: ModulesAnswer, *, depth: int | None = None, **_: Any) -> dict[str, Any]:
-    """Return the values of slots; `depth` is that of the tree, None for one that fits a screen."""
+def draw_profile(answer: ProfileAnswer, asked: Asked) -> Document:
+    """Return the document of a model's profile."""
+    most, profile = asked.most(12), answer.profile
+    figures = lay_facts("quantity | value", FACTS, profile, torch_version=Remark(profile.torch_version))
+    patterns = show_table(answer, PATTERNS, answer.patterns, PatternShare.table, limit=most, noun="patterns")
+    return compose(
+        answer,
+        show_table(answer, "By operation", answer.mix, OperationShare.table, limit=most, noun="operations"),
+        answer.mix,
+        title=title_profile(answer),
+        headline=describe_profile(answer),
+        details=[Section("Figures", figures), *patterns],
+        notes=list_notes(answer),
+        steps=fill_steps([COMPARE] if profile.is_shipped else [], profile, asked.repeated),
+    )
+
+
+def draw_modules(answer: ModulesAnswer, asked: Asked) -> Document:
+    """Return the document of a run by module, as a tree down to `depth`."""
     total, scope = answer.total, answer.scope
-    spelled = scope.spell(total.hardware)
-    return {"title": title_run(total, scope), "row": total, "spelled": spelled, "depth": depth}
+    return compose_runs(
+        answer,
+        answer.facts,
+        [Section("", lay_modules(answer, asked.depth))],
+        answer.modules,
+        title=title_run(total, scope),
+        headline=describe_modules(answer.facts),
+        reasons=describe_beyond(answer.facts)[:MOST_WHY],
+        trust=describe_ranges(answer.facts),
+        details=[Section(SUMS, prove_modules(answer))],
+        notes=[SPLIT],
+        steps=fill_steps([ANALYZE], total, asked.repeated, spelled=scope.spell(total.hardware)),
+    )
 
 
 PAGES: Final = {
-    ProfileAnswer: Sheet(
-        title=title_profile,
-        first=describe_profile,
-        notes=list_notes,
-        steps=("compare {name}",),
-        row="profile",
-        csv="mix",
-        choices=lambda answer, **_: {"has_steps": answer.profile.is_shipped},
-        limit=12,
-        parts=(
-            Part(
-                title="By operation",
-                table="mix",
-                columns="operation | kind | operator_count | operator_fraction | *mac_count | *mac_fraction | "
-                "elementwise_count | special_count | *moved_bytes | *moved_fraction",
-                is_long=True,
-                lay={"noun": "operations"},
-                is_tight=True,
-            ),
-            Part(
-                title="Figures",
-                table="totals",
-                make=lambda answer, _: lay_facts(
-                    "quantity | value", FACTS, answer.profile, torch_version=Remark(answer.profile.torch_version)
-                ),
-            ),
-            Part(
-                title="By fusion pattern",
-                table="patterns",
-                columns="fusion_pattern | subgraph_count | operator_count | *mac_count | *mac_fraction | "
-                "*moved_bytes | *fused_moved_bytes | *saved_fraction",
-                is_long=True,
-                lay={"noun": "patterns"},
-                is_tight=True,
-            ),
-        ),
-    ),
-    ModulesAnswer: Shape(
-        first=describe_modules,
-        trust=describe_ranges,
-        notes=lambda _: (SPLIT,),
-        steps=("analyze {model} {spelled}",),
-        csv="modules",
-        choices=choose_modules,
-        parts=(
-            Part(table="modules", draw=lay_modules),
-            Part(
-                title="Sum over modules, each without inner modules",
-                table="modules",
-                make=prove_modules,
-            ),
-        ),
-    ),
+    ProfileAnswer: Page[ProfileAnswer](draw=draw_profile),
+    ModulesAnswer: Page[ModulesAnswer](draw=draw_modules),
 }

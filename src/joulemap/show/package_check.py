@@ -9,14 +9,14 @@ from typing import Final
 
 from joulemap.ask.package_check import Fault, PackageCheck, find_factor, run_checks
 from joulemap.generated.validate import ScoredRow
+from joulemap.show.page import Asked, Page, compose
 from joulemap.show.present.cell import QUANTITY, show
-from joulemap.show.present.document import Lines
+from joulemap.show.present.document import Document, Lines, Section
 from joulemap.show.present.template import Template
-from joulemap.show.shape import Part
-from joulemap.show.sheet import Sheet
 from joulemap.show.validate import describe_medians
 from joulemap.show.view import describe_findings
 
+PLACE: Final = Template("{package} in {folder}")
 SOUND: Final = "All checks pass."
 UNSOUND: Final = Template("{count:n check} found a fault.")
 
@@ -109,10 +109,10 @@ def describe_check(answer: PackageCheck) -> str:
     return UNSOUND(count=len(faulty)) if faulty else SOUND
 
 
-PAGES: Final = {
-    PackageCheck: Sheet(
-        title=Template("{package} in {folder}"),
-        first=describe_check,
-        parts=(Part(table="findings", make=lambda answer, _: Lines(tuple(one.line for one in answer.findings))),),
-    )
-}
+def draw_check(answer: PackageCheck, _asked: Asked) -> Document:
+    """Return the document of a checked package: a line of each finding."""
+    lines = Section("", Lines(tuple(one.line for one in answer.findings)))
+    return compose(answer, [lines], answer.rows, title=PLACE(answer), headline=describe_check(answer))
+
+
+PAGES: Final = {PackageCheck: Page[PackageCheck](draw=draw_check)}

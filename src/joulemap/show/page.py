@@ -14,9 +14,9 @@ from joulemap.ask.answer import Answer, RunAnswer, describe_evaluation, describe
 from joulemap.ask.fact import Facts, Quantity
 from joulemap.show.caveat import describe_trust, find_unpriced, list_notes
 from joulemap.show.choice import finish
-from joulemap.show.layout import is_whole, lay, show_assumed
+from joulemap.show.layout import is_whole, show_assumed
 from joulemap.show.present.cell import PROJECTION_NOTE
-from joulemap.show.present.document import Document, EnergyCell, Grid, Lines, Section, Text
+from joulemap.show.present.document import Document, EnergyCell, Lines, Section, Text
 from joulemap.show.present.template import Template
 from joulemap.show.refusal import count_left_out
 from joulemap.show.run import find_conditions, title_runs
@@ -233,11 +233,6 @@ def _describe_site(values: Mapping[str, Mapping[str, str]]) -> str:
         by_place.setdefault(one["from"], []).append(f"{name} {one['value']}")
     places = ", ".join(f"{place} ({', '.join(named)})" for place, named in by_place.items())
     return f"site: {places}" if places else ""
-
-
-def lay_rows(answer: Answer, table: Table[Any], columns: str, **shown: Any) -> Grid:
-    """Return rows of a table as a grid, with projected hardware marked; `shown` holds further options of `lay`."""
-    return lay(table, columns, projected=answer.projected, **shown)
 
 
 def tell_left_out(scope: Scope) -> tuple[Text, ...]:

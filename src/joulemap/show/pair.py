@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final, TypeVar, cast
+from typing import Any, Final
 
 import attrs
 
@@ -23,7 +23,7 @@ from joulemap.generated.explain import (
     SubgraphDifference,
     Traffic,
 )
-from joulemap.show.column import alter, lay_columns, show_table
+from joulemap.show.column import lay_columns, show_table
 from joulemap.show.present.category import name_category
 from joulemap.show.present.cell import (
     is_tied,
@@ -40,9 +40,7 @@ from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import prove
 from joulemap.show.term import SI_WORDS
-from joulemap.system.units import FJ_PER_J, FS_PER_S
-
-Row = TypeVar("Row")
+from joulemap.system.units import FJ_PER_J
 
 HIDDEN_ATTENTION: Final = Template(
     "On {hardware:and}, computing attention adds no time, because each kernel waits longer for keys and values"
@@ -67,7 +65,6 @@ PURPOSES: Final[Mapping[str, str]] = {
 }
 """Purpose of work in a language model -> displayed name."""
 
-TRAFFIC: Final = "Bytes moved by each memory"
 SMALLER: Final = Template("{count} smaller terms")
 SUM: Final = "sum of all terms"
 TERM_NAMES: Final[Mapping[str, str]] = {
@@ -83,6 +80,10 @@ PRICE_NAMES: Final[Mapping[str, str]] = {"s": "time each", "B": "bytes each"}
 """Unit of a metric -> displayed name of the term `price`, if it differs from TERM_NAMES."""
 
 ACTION: Final = Template("{component}.{action}")
+
+CATEGORIES: Final = Template("{spent} by category")
+BY_SUBGRAPH: Final = Template("{quantity} by subgraph")
+
 NAMED: Final = 4
 """Maximum categories with a row each; the others share one."""
 
@@ -109,36 +110,25 @@ def find_role(row: RoleDifference) -> Role:
 
 
 def has_shares(answer: ExplainAnswer) -> bool:
-    """Return whether tables have the shares of the difference; not if the runs are tied or equal."""
-    return not is_tied(answer.probability) and any(row.share_fraction for row in answer.categories)
-
-
-def select(columns: Iterable[Col[Row]], *, has_share: bool) -> list[Col[Row]]:
-    """Return columns, without the shares of a difference that has none."""
-    return [one for one in columns if has_share or one.field != "share_fraction"]
+    """Return whether tables show shares of the difference: not if the runs are tied or equal."""
+    return not is_tied(answer.probability) and any(row.difference_fraction for row in answer.categories)
 
 
 def lay_categories(answer: ExplainAnswer) -> Grid:
     """Return a grid of the energy or time of both runs per category: the largest ones, and the others together."""
-    names = name_pair(answer)
+    names, of = name_pair(answer), CategoryDifference
     name_a, name_b = names if len("".join(names)) <= LONGEST and len(set(names)) > 1 else "AB"
     listed = answer.categories.rows
-    large = [row for row in listed if abs(row.share_fraction or 0.0) >= LEAST_NAMED][:NAMED]
+    large = [row for row in listed if abs(row.difference_fraction or 0.0) >= LEAST_NAMED][:NAMED]
     large, rest = (large, listed[len(large) :]) if len(listed) - len(large) > 1 and large else (list(listed), ())
-    spent = CategoryDifference.spent_a, CategoryDifference.spent_b
-    drawn = lay_columns(
-        answer,
-        answer.categories.with_rows(large),
-        (
-            CategoryDifference.category.by(name_spent),
-            spent[0].headed(name_a),
-            spent[1].headed(name_b),
-            CategoryDifference.difference.ranking.drawn,
-            CategoryDifference.share_fraction.headed("share") if has_shares(answer) else None,
-        ),
-        keep=spent,
+    columns = (
+        of.category.by(name_spent),
+        of.spent_a.headed(name_a).kept,
+        of.spent_b.headed(name_b).kept,
+        of.difference.ranking.drawn,
+        of.difference_fraction.headed("share") if has_shares(answer) else None,
     )
-    drawn = label_sides(answer, drawn)
+    drawn = label_sides(answer, lay_columns(answer, answer.categories.with_rows(large), columns))
     if rest:
         drawn = _add_rows(drawn, _sum_rest(rest))
     whole = answer.metric if answer.metric != "memory" else "energy"
@@ -170,119 +160,184 @@ def prove_terms(answer: ExplainAnswer, terms: Iterable[int], whole: int, unit: s
     return prove("rows", named, (sum(terms), whole, unit))
 
 
-def lay_purposes(answer: ExplainAnswer, *, has_share: bool) -> list[Block]:
-    """Return the energies and times by purpose with their sums, and why attention takes no compute time in a run."""
-    is_time = answer.metric == "latency"
+def show_categories(answer: ExplainAnswer) -> list[Section]:
+    """Return the section of categories."""
+    spent = METRIC["energy" if answer.metric == "memory" else answer.metric].label.capitalize()
+    return [Section(CATEGORIES(spent=spent), lay_categories(answer))] if answer.categories else []
+
+
+def show_purposes(answer: ExplainAnswer) -> list[Section]:
+    """Return the section of energies and times by purpose with their sums, and why attention takes no compute time."""
+    of, is_time = PurposeDifference, answer.metric == "latency"
+    share = of.difference_fraction.headed(f"share of {'time' if is_time else 'energy'}")
+    columns = (
+        of.purpose.by(lambda row: PURPOSES[row.purpose]),
+        of.energy_a_j.kept,
+        of.energy_b_j.kept,
+        of.latency_a_s.kept,
+        of.latency_b_s.kept,
+        share if has_shares(answer) else None,
+    )
     moved = [row.latency_difference_fs if is_time else row.energy_difference_fj for row in answer.purposes]
     after = "time B" if is_time else "energy B"
-    share = PurposeDifference.share_fraction.headed(f"share of {'time' if is_time else 'energy'}")
-    purpose = PurposeDifference.purpose.by(lambda row: PURPOSES[row.purpose])
-    columns = select(alter(PurposeDifference.table, purpose, share), has_share=has_share)
-    drawn = lay_columns(answer, answer.purposes, columns)
     picture = Picture(kind="difference", after=after, rows=tuple((float(one),) for one in moved))
-    drawn = label_sides(answer, attrs.evolve(drawn, pictures=(picture,)))
     metrics: tuple[PartMetricName, ...] = ("energy", "latency")
     ends = [show_quantity(value, METRIC[metric].unit) for metric in metrics for value in answer.ends(metric)]
     row = next((row for row in answer.purposes if row.purpose == "attention"), None)
     times = ((row.energy_a_j, row.latency_a_s), (row.energy_b_j, row.latency_b_s)) if row else ((0.0, 0.0),) * 2
     hidden = [name for name, (joules, time) in zip(name_pair(answer), times, strict=True) if joules and not time]
     told = [Text(HIDDEN_ATTENTION(hardware=hidden))] if hidden else []
-    return [_add_rows(drawn, [ALL, *ends], is_first=True), *told]
+
+    def add_all(drawn: Grid) -> Grid:
+        named = label_sides(answer, attrs.evolve(drawn, pictures=(picture,)))
+        return _add_rows(named, [ALL, *ends], is_first=True)
+
+    sections = show_table(answer, "Energy and time by purpose", answer.purposes, columns, *told, change=add_all)
+    return [attrs.evolve(one, is_tight=True) for one in sections]
 
 
-def lay_roles(answer: ExplainAnswer, most: int, *, has_share: bool) -> Grid:
-    """Return the energies by role of the actions."""
-    columns = alter(
-        RoleDifference.table,
-        RoleDifference.role.by(lambda row: find_role(row).noun),
-        RoleDifference.count_a.by(lambda row: _show_count(row, row.count_a)).kept,
-        RoleDifference.count_b.by(lambda row: _show_count(row, row.count_b)).kept,
-        RoleDifference.price_a_j.by(lambda row: _show_price(row, row.price_a_j)).kept,
-        RoleDifference.price_b_j.by(lambda row: _show_price(row, row.price_b_j)).kept,
-        RoleDifference.by_count_fj.by(lambda row: _show_effect(row, row.by_count_fj)),
-        RoleDifference.by_price_fj.by(lambda row: _show_effect(row, row.by_price_fj)),
+def show_roles(answer: ExplainAnswer, limit: int, *, is_alone: bool) -> list[Section]:
+    """Return the section of roles of the actions, with the proof of their sum unless they are alone."""
+    of = RoleDifference
+    columns = (
+        of.role.by(lambda row: find_role(row).noun),
+        of.energy_a_j.kept,
+        of.energy_b_j.kept,
+        of.difference_j.drawn.kept,
+        of.difference_fraction.headed("share") if has_shares(answer) else None,
+        of.count_a.by(partial(_show_count, name="count_a")).kept,
+        of.count_b.by(partial(_show_count, name="count_b")).kept,
+        of.price_a_j.by(partial(_show_price, name="price_a_j")).kept,
+        of.price_b_j.by(partial(_show_price, name="price_b_j")).kept,
+        of.by_count_fj.by(_show_effect("by_count_fj")),
+        of.by_price_fj.by(_show_effect("by_price_fj")),
+        of.actions_a,
+        of.actions_b,
+        of.way_a.if_any,
+        of.way_b.if_any,
     )
-    drawn = lay_columns(answer, answer.roles, select(columns, has_share=has_share), limit=most, noun="roles")
-    return label_sides(answer, drawn)
+    drawn = label_sides(answer, lay_columns(answer, answer.roles, columns, limit=limit, noun="roles"))
+    proof = [] if is_alone else [_prove_energies(answer, answer.roles)]
+    return [Section("Energy by role of the actions", (drawn, *proof))]
 
 
-def lay_actions(answer: ExplainAnswer, most: int, *, has_share: bool) -> Grid:
-    """Return the terms of the energy with their sums."""
-    share, count_a, count_b = EnergyTerm.share_fraction, EnergyTerm.count_a, EnergyTerm.count_b
-    columns = alter(
-        EnergyTerm.table,
-        EnergyTerm.term.by(lambda row: TERM_NAMES.get(row.term, row.term)),
-        EnergyTerm.category_a.by(lambda row: _join(row.category_a, row.category_b)),
-        EnergyTerm.action.by(ACTION).kept,
-        count_a.by(lambda row: _show_amount(row.count_a, row.per)).kept,
-        count_b.by(lambda row: _show_amount(row.count_b, row.per)).kept,
-        EnergyTerm.energy_per_action_a_j.by(lambda row: show_price(row.energy_per_action_a_j, row.per)).kept,
-        EnergyTerm.energy_per_action_b_j.by(lambda row: show_price(row.energy_per_action_b_j, row.per)).kept,
-        EnergyTerm.basis_a.by(lambda row: _join(row.basis_a, row.basis_b)),
+def show_actions(answer: ExplainAnswer, limit: int, *, is_alone: bool) -> list[Section]:
+    """Return the section of the terms of the energy with their sums, and with their proof unless they are alone."""
+    of = EnergyTerm
+    columns = (
+        of.term.by(lambda row: TERM_NAMES.get(row.term, row.term)),
+        of.category_a.by(_join("category_a", "category_b")),
+        of.action.by(ACTION),
+        of.difference_j.ranking.drawn,
+        of.difference_fraction.headed("share") if has_shares(answer) else None,
+        of.count_a.by(_show_amount("count_a")),
+        of.count_b.by(_show_amount("count_b")),
+        of.energy_per_action_a_j.by(lambda row: show_price(row.energy_per_action_a_j, row.per)).kept,
+        of.energy_per_action_b_j.by(lambda row: show_price(row.energy_per_action_b_j, row.per)).kept,
+        of.per,
+        of.basis_a.by(_join("basis_a", "basis_b")),
     )
-    columns = select(columns, has_share=has_share)
-    drawn = lay_columns(answer, answer.terms, columns, keep=(share, count_a, count_b), limit=most)
+    keep = (of.difference_fraction, of.count_a, of.count_b, of.action, of.difference_j)
+    laid = lay_columns(answer, answer.terms, columns, keep=keep, limit=limit)
     differences = [row.difference_fj / FJ_PER_J for row in answer.terms]
-    summed = _add_sums(attrs.evolve(drawn, distinguishing=("term", "action")), differences, most, "J")
-    return label_sides(answer, summed)
+    summed = _add_sums(attrs.evolve(laid, distinguishing=("term", "action")), differences, limit, "J")
+    proof = [] if is_alone else [_prove_energies(answer, answer.terms)]
+    return [Section("Difference by action", (label_sides(answer, summed), *proof))]
 
 
-def lay_terms(answer: Answer, terms: Table[MetricTerm], most: int, *, has_share: bool = True) -> list[Block]:
+def _prove_energies(answer: ExplainAnswer, rows: Iterable[RoleDifference | EnergyTerm]) -> Text:
+    """Return the check that energies sum to the difference."""
+    return prove_terms(answer, (row.difference_fj for row in rows), answer.total.difference_fj, "fJ")
+
+
+def lay_terms(answer: Answer, terms: Table[MetricTerm], limit: int, *, has_share: bool = True) -> list[Block]:
     """Return a grid of the largest terms of a latency, memory or EDP difference, with their sums."""
     if not terms.rows:
         return [Text("Every term is equal on both.")]
-    columns = alter(
-        LatencyTerm.table,
-        LatencyTerm.term.by(_name_term),
-        LatencyTerm.count_a.by(lambda row: _show_amount(row.count_a, row.per)).kept,
-        LatencyTerm.count_b.by(lambda row: _show_amount(row.count_b, row.per)).kept,
+    of = LatencyTerm  # whose columns the terms of all metrics have
+    columns: tuple[Col[Any] | None, ...] = (
+        of.term.by(_name_term),
+        of.contributor.kept,
+        of.difference.ranking.drawn.kept,
+        of.difference_fraction.headed("share").kept if has_share else None,
+        of.part_count.headed("subgraphs"),
+        of.count_a.by(_show_amount("count_a")).kept,
+        of.count_b.by(_show_amount("count_b")).kept,
+        of.price_a.kept,
+        of.price_b.kept,
+        of.per,
     )
-    alike = cast("Table[LatencyTerm]", terms)  # terms of every metric have the same columns
-    drawn = lay_columns(answer, alike, select(columns, has_share=has_share), limit=most)
-    return [_add_sums(drawn, [row.difference for row in terms], most, terms[0].unit)]
+    drawn = lay_columns(answer, terms, columns, limit=limit)
+    return [_add_sums(drawn, [row.difference for row in terms], limit, terms[0].unit)]
 
 
-def show_subgraphs(answer: ExplainAnswer, title: str, most: int, *, has_share: bool) -> list[Section]:
-    """Return the section of the differences by subgraph, with the role of the largest action of each."""
+def show_terms(answer: ExplainAnswer, limit: int, *, is_alone: bool) -> list[Section]:
+    """Return the section of terms in a metric other than energy, with their proof unless they are alone."""
+    terms = answer.metric_terms
+    blocks = [] if terms is None else lay_terms(answer, terms, limit, has_share=has_shares(answer))
+    if terms and not is_alone:
+        exact = (row.difference_exact for row in terms)
+        blocks.append(prove_terms(answer, exact, answer.difference_exact, EXACT_UNITS[answer.metric]))
+    return [Section("Terms of the difference", blocks)]
+
+
+def show_subgraphs(answer: ExplainAnswer, limit: int) -> list[Section]:
+    """Return the section of subgraphs, each with its largest action as the role that it has."""
+    of, is_energy = SubgraphDifference, answer.metric == "energy"
     nouns = {
         action: find_role(row).noun
         for row in answer.roles
         for actions in (row.actions_a, row.actions_b)
         for action in split_names(actions)
     }
-    row = SubgraphDifference
-    columns = alter(
-        row.table,
-        row.largest_action.headed("mostly").by(lambda one: nouns.get(one.largest_action or "", "")),
-        row.largest_difference_j.by(
-            lambda one: show_signed(one.largest_difference_j, "J") if one.largest_action else ""
+    mostly = of.largest_action.headed("mostly").by(lambda row: nouns.get(row.largest_action or "", ""))
+    columns = (
+        of.name,
+        of.fusion_pattern,
+        of.difference.ranking.drawn,
+        of.difference_fraction.headed("share") if has_shares(answer) else None,
+        mostly,
+        of.largest_difference_j.by(
+            lambda row: show_signed(row.largest_difference_j, "J") if row.largest_action else ""
         ),
-        row.energy_a_fj.by(lambda one: show_quantity(one.energy_a_fj / FJ_PER_J, "J")),
-        row.energy_b_fj.by(lambda one: show_quantity(one.energy_b_fj / FJ_PER_J, "J")),
-        row.latency_a_fs.by(lambda one: show_quantity(one.latency_a_fs / FS_PER_S, "s")),
-        row.latency_b_fs.by(lambda one: show_quantity(one.latency_b_fs / FS_PER_S, "s")),
+        of.energy_a_fj.by(_show_exact("energy_a_fj", "J")),
+        of.energy_b_fj.by(_show_exact("energy_b_fj", "J")),
+        of.latency_a_fs.by(_show_exact("latency_a_fs", "s")),
+        of.latency_b_fs.by(_show_exact("latency_b_fs", "s")),
+        of.bottleneck_a,
+        of.bottleneck_b,
     )
-    mostly = [row.largest_action] if answer.metric == "energy" else []
+    keep = (of.difference_fraction, *((mostly,) if is_energy else ()), of.energy_a_fj, of.energy_b_fj)
+    quantity = "bytes moved off chip" if answer.metric == "memory" else METRIC[answer.metric].label
     return show_table(
         answer,
-        title,
+        BY_SUBGRAPH(quantity=quantity.capitalize()),
         answer.subgraphs,
-        select(columns, has_share=has_share),
-        keep=[row.share_fraction, *mostly, row.energy_a_fj, row.energy_b_fj],
-        limit=most,
+        columns,
+        keep=keep,
+        limit=limit,
         noun="subgraphs",
         change=partial(label_sides, answer),
     )
 
 
-def show_traffic(answer: ExplainAnswer, most: int) -> list[Section]:
-    """Return the section of the bytes of each memory."""
-    columns = alter(Traffic.table, Traffic.component.by(ACTION))
-    label = partial(label_sides, answer)
-    return show_table(answer, TRAFFIC, answer.traffic, columns, limit=most, noun="memories", change=label)
+def _show_largest(row: SubgraphDifference) -> str:
+    """Return the difference of the largest action of a subgraph; empty for none."""
+    return show_signed(row.largest_difference_j, "J") if row.largest_action else ""
 
 
-def _name_term(row: LatencyTerm) -> str:
+def show_traffic(answer: ExplainAnswer, limit: int) -> list[Section]:
+    """Return the section of the bytes that each memory moves."""
+    of = Traffic
+    columns = (
+        of.component.by(ACTION), of.bytes_a, of.bytes_b, of.difference_bytes.drawn, of.energy_a_j, of.energy_b_j,
+    )  # fmt: skip
+    change = partial(label_sides, answer)
+    title = "Bytes moved by each memory"
+    return show_table(answer, title, answer.traffic, columns, limit=limit, noun="memories", change=change)
+
+
+def _name_term(row: MetricTerm) -> str:
     if row.term == "price" and row.unit in PRICE_NAMES:
         return PRICE_NAMES[row.unit]
     return TERM_NAMES.get(row.term, row.term)
@@ -311,26 +366,30 @@ def _add_sums(drawn: Grid, differences: Sequence[float], limit: int, unit: str) 
     return _add_rows(drawn, *((name, *[""] * before, show_signed(sum(values), unit)) for name, values in sums))
 
 
-def _show_amount(count: float, per: str) -> str:
-    return show_amount(count, per) if count else ""
+def _show_exact(name: str, unit: str) -> Callable[[Any], str]:
+    return lambda row: show_quantity(getattr(row, name) / 1e15, unit)
 
 
-def _show_count(row: RoleDifference, count: float | None) -> str:
+def _show_amount(name: str) -> Callable[[Any], str]:
+    return lambda row: show_amount(getattr(row, name), row.per) if getattr(row, name) else ""
+
+
+def _show_count(row: RoleDifference, name: str) -> str:
     """Return a count of a role."""
-    unit = find_role(row).unit
-    return show_quantity(count, unit if unit in SI_WORDS else "") if count else ""
+    value, unit = getattr(row, name), find_role(row).unit
+    return show_quantity(value, unit if unit in SI_WORDS else "") if value else ""
 
 
-def _show_price(row: RoleDifference, price: float | None) -> str:
+def _show_price(row: RoleDifference, name: str) -> str:
     """Return the energy per count of a role: in joules, as a power, or as a share."""
-    unit = find_role(row).unit
-    return show_share(price) if unit == "J" else show_quantity(price, "W" if unit == "s" else "J")
+    value, unit = getattr(row, name), find_role(row).unit
+    return show_share(value) if unit == "J" else show_quantity(value, "W" if unit == "s" else "J")
 
 
-def _show_effect(row: RoleDifference, energy_fj: int) -> str:
-    return show_signed(energy_fj / FJ_PER_J, "J") if row.is_shared else ""
+def _show_effect(name: str) -> Callable[[Any], str]:
+    return lambda row: show_signed(getattr(row, name) / FJ_PER_J, "J") if row.is_shared else ""
 
 
-def _join(*values: str | None) -> str:
-    """Return the different values of fields."""
-    return " / ".join(dict.fromkeys(filter(None, values)))
+def _join(*names: str) -> Callable[[Any], str]:
+    """Return a function that joins the different values of fields."""
+    return lambda row: " / ".join(dict.fromkeys(filter(None, (getattr(row, name) for name in names))))

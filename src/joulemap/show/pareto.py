@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeVar
-
-import attrs
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Final, TypeVar
 
 from joulemap.ask.decision import decide
 from joulemap.ask.fact import Choice, Entry, Facts, Front, Term
 from joulemap.ask.pareto import ParetoAnswer
+from joulemap.domain.column import Col
 from joulemap.domain.metric import METRIC, MetricName
-from joulemap.domain.table import Column
+from joulemap.domain.table import Column, Table
+from joulemap.generated.pareto import ParetoPoint
 from joulemap.show.candidate import (
-    ASSUMED,
     COMMON,
     ask_next,
     describe_lost,
@@ -22,18 +22,19 @@ from joulemap.show.candidate import (
     draw_candidates,
     find_limited,
     list_metrics,
+    show_assumptions,
     show_metric,
     show_odds,
     title_candidates,
 )
 from joulemap.show.choice import describe_choices, describe_lead, finish
-from joulemap.show.page import Figures
+from joulemap.show.column import derived, show_table
+from joulemap.show.page import Asked, Figures, Page, compose_runs
 from joulemap.show.present.cell import show_chance
-from joulemap.show.present.document import Block, FieldCell, Grid
+from joulemap.show.present.document import Document, Section
 from joulemap.show.present.template import Template
 from joulemap.show.run import show_limit
 from joulemap.show.run_name import join_names, name_all, name_run
-from joulemap.show.shape import Part, Shape
 from joulemap.show.term import describe_causes
 
 KNEE: Final = Template("Take {pick}, the knee: it {clauses:and}[; {chance} likely on the front]")
@@ -50,16 +51,11 @@ NOTHING: Final = Template("No configuration has a known {x} and a known {y}.")
 ABOUT: Final = Template("{count:n configuration}[, {use}]")
 DRAWN_ABOUT: Final = Template("{y.meaning} over {x.meaning}")
 
-SETTINGS: Final = "hardware | *precision= | *batch= | runtime= | "
-VALUES: Final = (
-    "*{x} x_value | *{y} y_value | {x} range -x_value:x_half_width? | {y} range -y_value:y_half_width? | "
-    "*probability_front? | "
-)
-CHOSEN, PLACED = SETTINGS + "*pick? | " + VALUES, SETTINGS + VALUES
 PICK: Final = (Column(name="pick", type="VARCHAR", meaning="reason to choose a configuration of the front"),)
 """Column that the rows of a chart have in addition to those of the query."""
-MORE: Final = "{more}throughput limit throughput_limit?"
-DOMINATED_BY: Final = "*dominated_by | ratio of {x} x_ratio | ratio of {y} y_ratio | dominator_count"
+WHOLE: Final = Template("Front ({count})")
+PROJECTED: Final = Template("On the front if available ({count})")
+DOMINATED: Final = Template("Dominated ({count:#})")
 
 BEST: Final = {"latency": "fastest", "cost": "cheapest"}
 BEST_BY: Final = Template("{word} {noun}")
@@ -152,59 +148,77 @@ def spread_evenly(rows: Sequence[One], count: int) -> tuple[One, ...]:
     return tuple(rows[round(step * (len(rows) - 1) / (count - 1))] for step in range(count))
 
 
-def lay_front(answer: ParetoAnswer, _: Grid, limit: int, **values: Any) -> Sequence[Block]:
-    """Return a grid of `limit` configurations of the front, including both ends and the knee."""
-    front, picks = answer.front, answer.picks
+def show_points(
+    answer: ParetoAnswer,
+    title: str,
+    table: Table[ParetoPoint],
+    limit: int,
+    more: Iterable[Col[ParetoPoint]] = (),
+    pick: Col[ParetoPoint] | None = None,
+) -> list[Section]:
+    """Return the section of configurations: values and intervals in both metrics, and `more` columns."""
+    of, x, y = ParetoPoint, METRIC[answer.x], METRIC[answer.y]
+    columns = (
+        of.hardware,
+        of.precision.or_common.kept,
+        of.batch.or_common.kept,
+        of.runtime.or_common,
+        pick,
+        of.x_value.headed(x.label).by(lambda row: show_metric(x.name, row.x_value), x.column).ranking.kept,
+        of.y_value.headed(y.label).by(lambda row: show_metric(y.name, row.y_value), y.column).ranking.kept,
+        of.x_half_width.headed(f"{x.label} range").ends_of(of.x_value).if_any,
+        of.y_half_width.headed(f"{y.label} range").ends_of(of.y_value).if_any,
+        of.probability_front.by(lambda row: show_odds(answer, row.probability_front, row, *answer.front)).if_any.kept,
+        *more,
+    )
+    return show_table(answer, title, table, columns, limit=limit, noun="configurations")
+
+
+def show_front(answer: ParetoAnswer, limit: int) -> list[Section]:
+    """Return the section of `limit` configurations of the front, including both ends and the knee."""
+    front, picks, names = answer.front, answer.picks, name_picks(answer)
     wanted = {row.run_id for row in spread_evenly(front.rows, limit - (answer.knee is not None))} | picks.keys()
-    kept = [row for row in front if row.run_id in wanted]
-    sections = POINTS.show(attrs.evolve(answer, rows=front.with_rows(kept)), limit, values)
-    return [one.out_of(len(front), len(kept), "configurations") for own in sections for one in own.grids]
+    kept = front.with_rows(row for row in front if row.run_id in wanted)
+    pick: Col[ParetoPoint] = derived("pick", lambda row: names.get(row.run_id, ""))
+    drawn = show_points(answer, "", kept, limit, pick=pick.if_any.kept)
+    grids = [one.out_of(len(front), len(kept), "configurations") for own in drawn for one in own.grids]
+    return [Section("", grids)] if front else []
 
 
-def find_cells(answer: ParetoAnswer) -> Mapping[str, Any]:
-    """Return the cells with the values of both metrics, and with the reason to choose a configuration."""
-    picks = name_picks(answer)
-    x, y = METRIC[answer.x], METRIC[answer.y]
-    return {
-        "pick": lambda row: picks.get(row.run_id, ""),
-        "probability_front": lambda row: show_odds(answer, row.probability_front, row, *answer.front),
-        "x_value": FieldCell(x.column, lambda row: show_metric(x.name, row.x_value)),
-        "y_value": FieldCell(y.column, lambda row: show_metric(y.name, row.y_value)),
-    }
+def list_details(answer: ParetoAnswer, limit: int) -> Iterator[Section]:
+    """Yield the tables of the whole front, of unavailable hardware, of dominated configurations, and assumptions."""
+    of, x, y = ParetoPoint, METRIC[answer.x].label, METRIC[answer.y].label
+    limits = of.throughput_limit.headed("throughput limit").by(show_limit).if_any
+    more = (*list_metrics(of, SHOWN, (answer.x, answer.y)), limits)
+    yield from show_points(answer, WHOLE(count=len(answer.front)), answer.front, limit, more)
+    yield from show_points(answer, PROJECTED(count=len(answer.projections)), answer.projections, limit, more)
+    by = (of.dominated_by.kept, of.x_ratio.headed(f"ratio of {x}"), of.y_ratio.headed(f"ratio of {y}"))
+    dominated = DOMINATED(count=len(answer.dominated))
+    yield from show_points(answer, dominated, answer.dominated, limit, (*by, of.dominator_count))
+    yield from show_assumptions(answer)
 
 
-POINTS: Final = Part(
-    table="front",
-    columns=CHOSEN,
-    lay={
-        "ranked": "x_value y_value",
-        "noun": "configurations",
-        "throughput_limit": show_limit,
-    },
-    cells=find_cells,
-    is_long=True,
-)
-"""Configurations: values and intervals in both metrics."""
-
-
-def choose(answer: ParetoAnswer, *, limit: int, repeated: Sequence[str]) -> Mapping[str, Any]:
-    """Return the values of slots in the texts of parts, the title and the follow-up commands."""
-    x, y = METRIC[answer.x], METRIC[answer.y]
+def draw_front(answer: ParetoAnswer, asked: Asked) -> Document:
+    """Return the document of a front."""
+    most, front, picks = asked.most(5), answer.front.rows, list(answer.picks.values())
     is_money = "cost" in answer.facts.asked and bool(answer.rows.rows)
     about = ABOUT(
         count=sum(row.x_value is not None for row in answer.rows),
         use=describe_use(answer.assumptions, answer.rows[0].pay) if is_money else "",
     )
-    front = answer.front.rows
-    picks = list(answer.picks.values())
-    return {
-        "x": x.label,
-        "y": y.label,
-        "more": list_metrics(SHOWN, (answer.x, answer.y)),
-        "title": title_candidates(answer, about, spread_evenly(front, limit) if len(front) > 1 else ()),
-        "asked": ask_next(answer, picks[:2], picks[:2], repeated),
-        **({} if front else {"shown": ()}),
-    }
+    return compose_runs(
+        answer,
+        answer.facts,
+        show_front(answer, most),
+        answer.rows,
+        title=title_candidates(answer, about, spread_evenly(front, most) if len(front) > 1 else ()),
+        headline=describe_answer(answer.facts),
+        reasons=list_reasons(answer.facts),
+        details=list_details(answer, most),
+        notes=list_notes(answer),
+        steps=ask_next(answer, picks[:2], picks[:2], asked.repeated),
+        picture=partial(draw, answer),
+    )
 
 
 def list_notes(answer: ParetoAnswer) -> list[str]:
@@ -236,23 +250,4 @@ def draw(answer: ParetoAnswer) -> Figures:
     return draw_candidates(answer, "pareto", rows, DRAWN_ABOUT(x=x, y=y), describe_answer(answer.facts), **texts)
 
 
-PARETO: Final = Shape(
-    first=describe_answer,
-    why=list_reasons,
-    most_why=None,
-    csv="rows",
-    choices=choose,
-    notes=list_notes,
-    draw=draw,
-    picture=draw,
-    limit=5,
-    parts=(
-        Part(table="front", draw=lay_front),
-        attrs.evolve(POINTS, title="Front ({count})", columns=PLACED + MORE),
-        attrs.evolve(POINTS, title="On the front if available ({count})", columns=PLACED + MORE, table="projections"),
-        attrs.evolve(POINTS, title="Dominated ({count:,})", columns=PLACED + DOMINATED_BY, table="dominated"),
-        ASSUMED,
-    ),
-)
-
-PAGES: Final = {ParetoAnswer: PARETO}
+PAGES: Final = {ParetoAnswer: Page[ParetoAnswer](draw=draw_front, draw_figures=draw)}

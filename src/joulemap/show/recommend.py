@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Final
 
 import attrs
 
@@ -12,10 +13,11 @@ from joulemap.ask.candidate import find_chip
 from joulemap.ask.decision import find_decision
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Supply, Turn
 from joulemap.ask.recommend import TOTAL, RecommendAnswer
-from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.column import Col
+from joulemap.domain.metric import METRIC, Metric, MetricName
+from joulemap.domain.table import Table
 from joulemap.generated.recommend import RankedConfiguration
 from joulemap.show.candidate import (
-    ASSUMED,
     BOUND,
     CONFIGURATIONS,
     FACTOR,
@@ -29,6 +31,7 @@ from joulemap.show.candidate import (
     is_best,
     list_metrics,
     mark_ranked,
+    show_assumptions,
     show_metric,
     show_odds,
     title_candidates,
@@ -41,15 +44,17 @@ from joulemap.show.choice import (
     finish,
     name_metric,
 )
+from joulemap.show.column import find_column, show_table
 from joulemap.show.fact import tell
+from joulemap.show.page import Asked, Page, compose_runs
 from joulemap.show.present.cell import number, show_bound, show_plain
-from joulemap.show.present.document import FieldCell
+from joulemap.show.present.document import Document, Section
 from joulemap.show.present.template import Template
 from joulemap.show.refusal import describe_unsupported
 from joulemap.show.run import show_limit
 from joulemap.show.run_name import drop_settings, name_all, name_first, name_run
-from joulemap.show.shape import Part, Shape
 from joulemap.show.term import describe_causes
+from joulemap.show.title import Title
 
 DAY_S: Final = 86400.0
 YEAR_DAYS: Final = 365.0
@@ -74,18 +79,11 @@ ALSO: Final = Template("{name} also misses the limit on {labels:and}")
 WITHOUT: Final = Template("{host} ({alone} without it)")
 ABOUT: Final = Template("{metric.best} {metric.meaning}[ at {rate}][, {limits:list}][, {use}]")
 TRIED: Final = Template("{configurations} of {chips:n chip}")
-FURTHER: Final = Template("; {count:#} more, of unavailable hardware, are not shown")
-RANKED_BEGIN: Final = (
-    "hardware | *precision! | *batch! | *runtime! | {pay}{label} objective_value | "
-    "-objective_value:objective_half_width? | *objective_ratio! | "
+EVERY: Final = Template("Every configuration ({count:#})")
+MISSED: Final = Template(
+    "Configurations that miss a limit ({count:#}), nearest first[; {further:#} more, of unavailable hardware, are not "
+    "shown]"
 )
-RANKED_END: Final = "probability_best? | {price}{parts}{rated}"
-RANKING: Final[Mapping[str, Any]] = {
-    "keep": "precision batch runtime objective_ratio objective_half_width",
-    "pictures": "objective_half_width",
-    "throughput_limit": show_limit,
-}
-"""Options of tables of ranked configurations."""
 
 STEP_RATE: Final = Template("recommend {model} --where scenario={scenario} --min-throughput 10/s {repeated}")
 STEP_TRADE: Final = Template("pareto {model} --x {limit} --y {other} {repeated}")
@@ -228,45 +226,16 @@ def label_metric(name: str, per: str) -> str:
     return name_metric(name, per) if name in PER_WORK else METRIC[name].label
 
 
-def choose(answer: RecommendAnswer, *, repeated: Sequence[str], **_: Any) -> Mapping[str, Any]:
-    """Return the values of slots in the texts of parts, the title and the follow-up commands."""
-    metric, rows = METRIC[answer.objective], answer.rows.rows
-    label, is_money = label_metric(answer.objective, answer.per), answer.objective == "cost"
-    rate = show_rate(answer)
+def title_recommendation(answer: RecommendAnswer) -> Title:
+    """Return the subject line: the objective, the limits, and the assumptions of a cost."""
+    metric, rows, rate = METRIC[answer.objective], answer.rows.rows, show_rate(answer)
     about = ABOUT(
         metric=metric,
         rate=rate if metric.energy_power else "",
         limits=describe_limits(answer.limits, BOUND, rate),
-        use=describe_use(answer.assumptions, rows[0].pay) if is_money and rows else "",
+        use=describe_use(answer.assumptions, rows[0].pay) if answer.objective == "cost" and rows else "",
     )
-    bounded = {
-        WITH_HOST(label=METRIC[name].label) if name in TOTAL and not answer.counts_hosts else METRIC[name].label: (
-            TOTAL.get(name, METRIC[name].column)
-        )
-        for name, _ in answer.limits.bounds
-        if name != answer.objective
-    }
-    has_power = bool(rate or answer.limits.max_power_w)
-    figures = list_metrics(FIGURES, (answer.objective, *(("power",) if has_power else ())))
-    power = f"{WITH_HOST(label='power')} {TOTAL['power']} | " if has_power else ""
-    host = "host_energy_per_inference_j | " if metric.unit == "J" else ""
-    unseen = len(answer.select("infeasible")) - len(answer.missed)
-    return {
-        "label": label,
-        "pay": "way! | " if is_money else "",
-        "bounded": "".join(f"{heading} {column} | " for heading, column in bounded.items()),
-        "held": "".join(f" {column}" for column in [*bounded.values()][:SHOWN_LIMITS]),
-        "more": f"{figures}{power}throughput_limit? | ",
-        "price": "price_text | " if is_money else "",
-        "parts": f"{label} without host {metric.column} | {host}" if answer.counts_hosts else "",
-        "rated": "idle energy idle_energy_per_inference_j | busy busy_fraction | " if rate else "",
-        "runtime": "runtime | " if len(answer.scope.runtimes) > 1 else "",
-        "further": FURTHER(count=unseen) if unseen else "",
-        "title": title_candidates(answer, about, [row for row in rows if row.status != "unsupported"]),
-        "beside": " plus host" if answer.counts_hosts else "",
-        "asked": list_steps(answer, repeated),
-        "shown": ("shown_chips",) if answer.shown.rows else ("missed",),
-    }
+    return title_candidates(answer, about, [row for row in rows if row.status != "unsupported"])
 
 
 def show_rate(answer: RecommendAnswer) -> str:
@@ -301,25 +270,81 @@ def list_notes(answer: RecommendAnswer) -> list[str]:
     ]
 
 
-def find_cells(answer: RecommendAnswer, chance: Callable[[Any], float | None]) -> Mapping[str, Any]:
-    """Return cells and options of a table of ranked configurations; `chance` is the probability that a row tells."""
-    name, metric = answer.objective, METRIC[answer.objective]
+def list_bounded(answer: RecommendAnswer) -> list[Col[RankedConfiguration]]:
+    """Return the columns of the limited metrics, those with the host as limits refer to them."""
+    return [
+        find_column(RankedConfiguration, TOTAL.get(name, METRIC[name].column)).headed(
+            WITH_HOST(label=METRIC[name].label) if name in TOTAL and not answer.counts_hosts else METRIC[name].label
+        )
+        for name, _ in answer.limits.bounds
+        if name != answer.objective
+    ]
+
+
+def list_figures(answer: RecommendAnswer) -> list[Col[RankedConfiguration]]:
+    """Return the columns of the metrics that are shown in addition to the objective."""
+    of, has_power = RankedConfiguration, bool(show_rate(answer) or answer.limits.max_power_w)
+    figures = list_metrics(of, FIGURES, (answer.objective, *(("power",) if has_power else ())))
+    power = [of.total_power_w.headed(WITH_HOST(label="power"))] if has_power else []
+    return [*figures, *power, of.throughput_limit.by(show_limit).if_any]
+
+
+def show_ranked(
+    answer: RecommendAnswer,
+    title: str,
+    table: Table[RankedConfiguration],
+    columns: Iterable[Col[RankedConfiguration]],
+    chance: Callable[[RankedConfiguration], float | None],
+    limit: int,
+    noun: str,
+    stages: Iterable[Col[RankedConfiguration]] = (),
+) -> list[Section]:
+    """Return the section of ranked configurations; `columns` and `stages` are further ones, `chance` is what a row
+    tells.
+    """
+    of, name, metric = RankedConfiguration, answer.objective, METRIC[answer.objective]
+    label, is_money = label_metric(name, answer.per), name == "cost"
     whole = "objective_value" if answer.counts_hosts else metric.column
-    alone = {metric.column: lambda row: show_metric(name, row.hostless_value)} if answer.counts_hosts else {}
-    return {
-        **alone,
-        "stays": is_best(answer),
-        "objective_value": FieldCell(whole, lambda row: show_metric(name, row.objective_value)),
-        "objective_ratio": lambda row: FACTOR(
-            ratio=1.0 / row.objective_ratio if row.objective_ratio and metric.is_higher_better else row.objective_ratio
-        ),
-        "probability_best": lambda row: show_odds(answer, chance(row), answer.best, row),
-    }
+    value = of.objective_value.headed(label).by(lambda row: show_metric(name, row.objective_value), whole).ranking
+    alone = find_column(of, metric.column).headed(f"{label} without host")
+    hostless = (
+        alone.by(lambda row: show_metric(name, row.hostless_value)),
+        of.host_energy_per_inference_j if metric.unit == "J" else None,
+    )
+    rated = (of.idle_energy_per_inference_j.headed("idle energy"), of.busy_fraction.headed("busy"))
+    every = (
+        of.hardware,
+        of.precision.if_varied.kept,
+        of.batch.if_varied.kept,
+        of.runtime.if_varied.kept,
+        of.way.if_varied if is_money else None,
+        value,
+        of.objective_half_width.ends_of(of.objective_value).if_any.drawn,
+        of.objective_ratio.by(partial(_show_factor, metric)).if_varied.kept,
+        *columns,
+        of.probability_best.by(lambda row: show_odds(answer, chance(row), answer.best, row)).if_any,
+        of.price_text if is_money else None,
+        *(hostless if answer.counts_hosts else ()),
+        *stages,
+        *(rated if show_rate(answer) else ()),
+    )
+    return show_table(
+        answer,
+        title,
+        table,
+        every,
+        keep=(of.precision, of.batch, of.runtime, of.objective_ratio, of.objective_half_width),
+        limit=limit,
+        noun=noun,
+        stays=is_best(answer),
+        change=lambda drawn: mark_ranked(answer, drawn, table, limit, label),
+    )
 
 
-def _find_chances(answer: RecommendAnswer) -> Mapping[str, Any]:
-    chances, is_single = answer.chances, len(answer.shown_chips) < 2
-    return find_cells(answer, lambda row: None if is_single else chances.get(find_chip(row)))
+def _show_factor(metric: Metric, row: RankedConfiguration) -> str:
+    """Return the factor by which a configuration is worse than the best."""
+    ratio = row.objective_ratio
+    return FACTOR(ratio=1.0 / ratio if ratio and metric.is_higher_better else ratio)
 
 
 @number
@@ -327,9 +352,9 @@ def _percent(row: RankedConfiguration) -> str:
     return "" if row.violation_fraction is None else f"{show_plain(row.violation_fraction * 100)} %"
 
 
-def _find_misses(answer: RecommendAnswer) -> Mapping[str, Any]:
-    """Return the cell with the violated limits of a row, except the one with the largest violation."""
-    failed: dict[int, set[str]] = {}
+def show_missed(answer: RecommendAnswer, limit: int) -> list[Section]:
+    """Return the section of configurations that miss a limit, each with the largest violation and the other ones."""
+    of, failed = RankedConfiguration, dict[int, set[str]]()
     for one in answer.violations:
         failed.setdefault(one.run_id, set()).add(one.limit_name)
 
@@ -337,66 +362,82 @@ def _find_misses(answer: RecommendAnswer) -> Mapping[str, Any]:
         names = failed.get(row.run_id, set()) - {row.worst_limit}
         return ", ".join(find_limited(name).label for name in METRIC if name in names)
 
-    return {"failed": list_others}
+    columns = (
+        of.hardware,
+        of.precision.kept,
+        of.batch.kept,
+        of.runtime if len(answer.scope.runtimes) > 1 else None,
+        of.worst_limit.headed("missed limit").by(_name_worst).ranking.kept,
+        of.violation_fraction.by(_percent).ranking.kept,
+        of.worst_value.by(_show_worst).kept,
+        of.worst_bound.by(_show_bound).kept,
+        of.failed.by(list_others),
+    )
+    unseen = len(answer.select("infeasible")) - len(answer.missed)
+    title = MISSED(count=len(answer.missed), further=unseen or None)
+    return show_table(answer, title, answer.missed, columns, limit=limit, noun="configurations")
 
 
-RECOMMEND: Final = Shape(
-    first=describe_recommendation,
-    why=list_reasons,
-    most_why=None,
-    csv="rows",
-    choices=choose,
-    notes=list_notes,
-    words=lambda answer: {
-        "limits": [
-            {**one, "meaning": meaning}
-            for one, meaning in zip(
-                answer.data()["limits"], describe_limits(answer.limits, LIMIT, show_rate(answer)), strict=True
-            )
-        ]
-    },
-    parts=(
-        Part(
-            table="shown_chips",
-            columns=RANKED_BEGIN + "{bounded}" + RANKED_END,
-            lay={**RANKING, "noun": "chips", "ranked": "objective_value{held}"},
-            cells=_find_chances,
-            is_long=True,
-            draw=mark_ranked,
-        ),
-        Part(
-            title="Every configuration ({count:,})",
-            table="shown",
-            columns=RANKED_BEGIN + "{more}" + RANKED_END,
-            lay={**RANKING, "noun": "configurations", "ranked": "objective_value"},
-            cells=lambda answer: find_cells(
-                answer, lambda row: row.probability_best if len(answer.shown) > 1 else None
-            ),
-            is_long=True,
-            draw=mark_ranked,
-        ),
-        Part(
-            title="Configurations that miss a limit ({count:,}), nearest first{further}",
-            table="missed",
-            columns="hardware | *precision | *batch | {runtime}*missed limit worst_limit | *violation_fraction | "
-            "*worst_value | *worst_bound | failed",
-            lay={
-                "noun": "configurations",
-                "ranked": "worst_limit violation_fraction",
-                "worst_limit": lambda row: find_limited(row.worst_limit).label if row.worst_limit else "",
-                "violation_fraction": _percent,
-                "worst_value": lambda row: (
-                    (row.worst_limit and show_metric(row.worst_limit, row.worst_value)) or "not known"
-                ),
-                "worst_bound": lambda row: (
-                    show_bound(row.worst_bound or 0.0, row.worst_unit) if row.worst_limit else ""
-                ),
-            },
-            cells=_find_misses,
-            is_long=True,
-        ),
-        ASSUMED,
-    ),
-)
+def _name_worst(row: RankedConfiguration) -> str:
+    """Return the limit that a configuration violates most."""
+    return find_limited(row.worst_limit).label if row.worst_limit else ""
 
-PAGES: Final = {RecommendAnswer: RECOMMEND}
+
+def _show_worst(row: RankedConfiguration) -> str:
+    """Return the value that violates a limit most."""
+    return (row.worst_limit and show_metric(row.worst_limit, row.worst_value)) or "not known"
+
+
+def _show_bound(row: RankedConfiguration) -> str:
+    """Return the bound that a configuration violates most."""
+    return show_bound(row.worst_bound or 0.0, row.worst_unit or "") if row.worst_limit else ""
+
+
+def draw_recommendation(
+    answer: RecommendAnswer, asked: Asked, stages: Sequence[Col[RankedConfiguration]] = ()
+) -> Document:
+    """Return the document of a recommendation; `stages` are further columns of ranked configurations."""
+    most, chances, bounded = asked.most(6), answer.chances, list_bounded(answer)
+    held = {one.field for one in bounded[:SHOWN_LIMITS]}
+    limited = [one.ranking if one.field in held else one for one in bounded]
+    is_single, is_only = len(answer.shown_chips) < 2, len(answer.shown) < 2
+    chips = show_ranked(
+        answer,
+        "",
+        answer.shown_chips,
+        limited,
+        lambda row: None if is_single else chances.get(find_chip(row)),
+        most,
+        "chips",
+        stages,
+    )
+    every = show_ranked(
+        answer,
+        EVERY(count=len(answer.shown)),
+        answer.shown,
+        list_figures(answer),
+        lambda row: None if is_only else row.probability_best,
+        most,
+        "configurations",
+        stages,
+    )
+    missed, assumed = show_missed(answer, most), show_assumptions(answer)
+    first, rest = (chips, [*every, *missed]) if answer.shown.rows else (missed, [*chips, *every])
+    limits = zip(answer.data()["limits"], describe_limits(answer.limits, LIMIT, show_rate(answer)), strict=True)
+    return compose_runs(
+        answer,
+        answer.facts,
+        first,
+        answer.rows,
+        title=title_recommendation(answer),
+        beside=" plus host" if answer.counts_hosts else "",
+        headline=describe_recommendation(answer.facts),
+        reasons=list_reasons(answer.facts),
+        details=[*rest, *assumed],
+        notes=list_notes(answer),
+        words={"limits": [{**one, "meaning": meaning} for one, meaning in limits]},
+        steps=list_steps(answer, asked.repeated),
+    )
+
+
+PAGES: Final = {RecommendAnswer: Page[RecommendAnswer](draw=draw_recommendation)}

@@ -53,7 +53,7 @@ def describe_refusal(one: Refusal, forms: dict[str, Template] | None = None) -> 
     """Return the sentence on a reason, by `forms` if they have its code; unavailable hardware is marked."""
     form = (forms or {}).get(one.code)
     text = one.reason if form is None else form(**one.values)
-    return text if one.is_available or one.code not in NAMES_HARDWARE else f"{PROJECTED}{text}"
+    return _mark(text, one) if one.code in NAMES_HARDWARE else text
 
 
 def list_beyond(refusals: Iterable[Refusal]) -> list[Refusal]:
@@ -89,9 +89,8 @@ def count_left_out(refusals: Sequence[Refusal], budget: str = "") -> str:
     """
     refused, beyond = [one for one in refusals if one.runs], list_beyond(refusals)
     if len(refused) + len(beyond) <= MOST_REASONS and len(beyond) <= 1:
-        firsts = [REASON(hardware=_name(one), reason=one.reason) for one in beyond]
         parts = [describe_unsupported(refusals), *list_miscalibrated(refusals)]
-        parts += [BEYOND(budget=budget, first=one) for one in firsts]
+        parts += [BEYOND(budget=budget, first=REASON(hardware=_name(one), reason=one.reason)) for one in beyond]
     else:
         chips = list(dict.fromkeys(_mark(chip, one) for one in refused for chip in one.hardware))
         count = sum(len(one.runs) for one in refused)
@@ -105,9 +104,8 @@ def count_left_out(refusals: Sequence[Refusal], budget: str = "") -> str:
 def list_refusal_notes(refusals: Sequence[Refusal]) -> list[str]:
     """Return the first refusals of runs as notes, and a count of the others."""
     refused = [one for one in refusals if one.runs or not one.hardware]
-    more = len(refused) - MOST_NOTES
     notes = [NOTE(reason=describe_refusal(one)) for one in refused[:MOST_NOTES]]
-    return [*notes, *([MORE(count=more)] if more > 0 else [])]
+    return notes + [MORE(count=len(refused) - MOST_NOTES)] * (len(refused) > MOST_NOTES)
 
 
 def list_excluded_notes(refusals: Sequence[Refusal]) -> list[str]:

@@ -14,19 +14,18 @@ from joulemap.ask.answer import Answer
 from joulemap.ask.report import ModelFinding, ReportAnswer, list_parts
 from joulemap.domain.figure import FigureName
 from joulemap.domain.table import Table, group
-from joulemap.generated.report import EnergyLeaf, NumberSource
+from joulemap.generated.report import EnergyLeaf, NumberSource, PredictionStanding
 from joulemap.show.analyze import draw_roof
 from joulemap.show.caveat import list_notes
+from joulemap.show.column import lay_columns
 from joulemap.show.figure.spec import find_spec
-from joulemap.show.layout import lay
-from joulemap.show.page import add_marks
+from joulemap.show.page import Asked, Page, add_marks
 from joulemap.show.pair import lay_categories
 from joulemap.show.present.category import name_category
 from joulemap.show.present.cell import join_names, mark_projected, show_quantity, show_share
 from joulemap.show.present.document import TRUST, WHY, Document, Grid, Lines, Section, Steps, Text
 from joulemap.show.present.template import Template
 from joulemap.show.run import find_conditions, title_runs
-from joulemap.show.sheet import Sheet
 from joulemap.show.term import list_reasons as list_causes
 from joulemap.show.title import bind
 from joulemap.show.view import draw, draw_figures
@@ -67,7 +66,6 @@ ACCURACY: Final = "Accuracy on these chips"
 ACCURACY_MEANING: Final = (
     "80 % of the measurements should fall inside the interval. It is wider for hardware that was not measured itself."
 )
-SCORE_COLUMNS: Final = "hardware | quantity | half_width | standing | measurement_count"
 SOURCE_TABLE: Final = Template("{count:#} sources, by the energy that depends on them[; {rest:#} more in the data]")
 SOURCE_COLUMNS: Final = ("source", "basis", "numbers", "hardware")
 
@@ -234,7 +232,7 @@ def draw_explain(drawn: Drawn) -> Chapter:
 def draw_accuracy(drawn: Drawn) -> Chapter:
     """Return the chapter on the accuracy of predictions for each chip."""
     rows = drawn.finding.accuracy
-    table = lay(rows, SCORE_COLUMNS, projected=drawn.finding.compare.projected)
+    table = lay_columns(drawn.finding.compare, rows, PredictionStanding.table)
     return drawn.make("accuracy", ACCURACY, (Text(ACCURACY_MEANING), table, Source(table=rows)))
 
 
@@ -474,26 +472,19 @@ def read_sections(title: str, blocks: Iterable[Block]) -> Iterator[Section]:
             yield from read_sections(FOLD(title=title, fold=block.title), block.blocks)
 
 
-class ReportPage(Sheet):
-    """Page of a report: the decision and the chapters, with the comparison as its table."""
-
-    def compose(self, answer: ReportAnswer) -> Report:
-        """Return the page of a report."""
-        return compose_report(answer)
-
-    def document(self, answer: Any, **_: Any) -> Document:
-        """Return the document."""
-        report = answer.report
-        reasons = [Section(label, Lines(lines)) for label, lines in report.reasons]
-        shown = [part for chapter in report.chapters for part in read_sections(chapter.title, chapter.blocks)]
-        return Document(
-            title=report.subject,
-            answer=report.decision,
-            sections=(*reasons, *shown),
-            data=answer.data(),
-            table=answer.rows,
-            tables=answer.tables,
-        )
+def draw_report(answer: ReportAnswer, _asked: Asked) -> Document:
+    """Return the document of a report: the decision and the chapters, with the comparison as its table."""
+    report = answer.report
+    reasons = [Section(label, Lines(lines)) for label, lines in report.reasons]
+    shown = [part for chapter in report.chapters for part in read_sections(chapter.title, chapter.blocks)]
+    return Document(
+        title=report.subject,
+        answer=report.decision,
+        sections=(*reasons, *shown),
+        data=answer.data(),
+        table=answer.rows,
+        tables=answer.tables,
+    )
 
 
-PAGES: Final = {ReportAnswer: ReportPage(first=lambda answer: answer.report.decision, parts=())}
+PAGES: Final = {ReportAnswer: Page[ReportAnswer](draw=draw_report)}

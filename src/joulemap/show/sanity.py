@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from joulemap.ask.sanity import SanityAnswer
-from joulemap.show.present.document import Block, Grid, Text
+from joulemap.generated.hardware import Probe
+from joulemap.show.column import show_table
+from joulemap.show.page import Asked, Page, compose
+from joulemap.show.present.document import Document, Text
 from joulemap.show.present.template import Template
-from joulemap.show.shape import Part
-from joulemap.show.sheet import Sheet
 
 STATES: Final = ("ok", "anchored", "measured", "partial", "low", "high", "unsupported")
 
@@ -22,25 +23,13 @@ MEANING: Final = (
 )
 
 
-def draw_probes(answer: SanityAnswer, grid: Grid) -> tuple[Block, ...]:
+def draw_probes(answer: SanityAnswer, _asked: Asked) -> Document:
     """Return the probes with the number of each status, and what the statuses mean."""
-    status = [probe.status for probe in answer.probes]
+    of, status = Probe, [probe.status for probe in answer.probes]
     counts = [COUNT(count=sum(one == name for one in status), status=name) for name in STATES]
-    return grid, Text(COUNTS(total=len(status), counts=counts)), Text(MEANING)
+    texts = Text(COUNTS(total=len(status), counts=counts)), Text(MEANING)
+    keep = (of.precision, of.status, of.power_ratio, of.model)
+    return compose(answer, show_table(answer, "", answer.probes, of.table, *texts, keep=keep), answer.probes)
 
 
-PAGES: Final = {
-    SanityAnswer: Sheet(
-        csv="probes",
-        parts=(
-            Part(
-                table="probes",
-                columns="hardware | model | precision | status | average_power_w | tdp_w | power_ratio | "
-                "uncapped_ratio | unattributed_share_fraction | compute_utilization_fraction | "
-                "bandwidth_utilization_fraction | measured_power_w | measured_ratio | reason",
-                lay={"keep": "precision status power_ratio model"},
-                make=draw_probes,
-            ),
-        ),
-    )
-}
+PAGES: Final = {SanityAnswer: Page[SanityAnswer](draw=draw_probes)}

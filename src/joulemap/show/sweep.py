@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import attrs
 
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Limit, Subject, Turn
 from joulemap.ask.sweep import ASKED, SweepAnswer, find_series
+from joulemap.domain.column import Col
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import SweepDivision
-from joulemap.domain.table import Column, first_of_each, group
-from joulemap.generated.sweep import SweepPoint, SweepSeries, SweepWinner
+from joulemap.domain.table import Column, Table, first_of_each, group
+from joulemap.generated.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.physics.record.runtime import USUAL_RUNTIME
 from joulemap.physics.record.weight import spell_precision
 from joulemap.show.caveat import format_value, show_middle
 from joulemap.show.choice import describe_choice, describe_choices, finish, name_metric
-from joulemap.show.page import Figures, draw_figure, tell_left_out
+from joulemap.show.column import derived, find_column, lay_columns
+from joulemap.show.page import Asked, Figures, Page, compose_runs, draw_figure, fill_steps, tell_left_out
 from joulemap.show.present.category import name_bound
 from joulemap.show.present.cell import (
     Remark,
@@ -31,12 +34,11 @@ from joulemap.show.present.cell import (
     show_quantity,
     show_span,
 )
-from joulemap.show.present.document import Block, FieldCell, Grid, choose_rows
+from joulemap.show.present.document import Document, Grid, Section, choose_rows
 from joulemap.show.present.picture import Marks, Picture
 from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.run import show_limit, show_sure
 from joulemap.show.run_name import join_names, name_all, name_first, name_run
-from joulemap.show.shape import Part, Shape
 from joulemap.show.title import Title
 
 ALONE: Final = Template(
@@ -207,6 +209,15 @@ TABLES: Final[Mapping[SweepDivision, str]] = {
 }  # fmt: skip
 """Division -> table of the answer, in the order of follow-up commands."""
 
+BEST_BATCH: Final = "Best batch of each chip"
+AT_BATCH: Final = Template("[{energy_per_inference_j:J} at {energy_batch}]")
+STEPS: Final = (
+    Template("sweep {models} --level {deeper} {again}"),
+    Template("[utilization {model} {hardware} --batch {batch}] {precision} [--runtime {runtime}]"),
+    Template("[edp {model} {hardware} --batch {batch}] {precision} [--runtime {runtime}]"),
+)
+Row = TypeVar("Row")
+
 SHOWN_TURNS: Final = 12
 """Maximum sentences of a figure."""
 
@@ -257,28 +268,8 @@ def list_best(answer: SweepAnswer, row: SweepSeries) -> list[int | None]:
     return [None if point is None else point.run_id for point in points]
 
 
-def find_cells(answer: SweepAnswer) -> dict[str, Any]:
-    """Return the cells of the best batches that depend on the answer, and the rows that stay."""
-    decided, models = list_decided(answer.facts), answer.scope.models
-    leaders = {(one.metric, one.run) for one in decided}
-    least = {one.model or name: one.value.value for one in decided if one.metric == ASKED[0] for name in models}
-    widths = {run_id: one.energy_half_width for run_id, one in answer.scope.outlines.items()}
-    return {
-        "stays": lambda row: not leaders.isdisjoint(zip(ASKED, list_best(answer, row), strict=True)),
-        "ratio": lambda row: show((row.energy_per_inference_j or 0.0) / least[row.model], "ratio"),
-        "energy_range": lambda row: show_ends(row.energy_per_inference_j, "J", widths[list_best(answer, row)[0] or 0]),
-        "energy_per_inference_j": FieldCell(
-            "energy_per_inference_j",
-            Template("[{energy_per_inference_j:J} at {energy_batch}]"),
-            lambda row: list_best(answer, row)[0],
-        ),
-        "throughput_limit": lambda row: _name_limit(row, answer.find_point(row, row.throughput_batch)),
-    }
-
-
-def draw_best(answer: SweepAnswer, grid: Grid, limit: int | None, *, series: Any, **chosen: Any) -> Sequence[Block]:
+def mark_best(answer: SweepAnswer, grid: Grid, series: Table[SweepSeries], rows: Sequence[SweepSeries]) -> Grid:
     """Return the table of the best batches, with the best of each model marked, and a trend by batch."""
-    rows = choose_rows(series.rows, limit, find_cells(answer)["stays"])
     marks = tuple(_follow(answer, row) for row in rows)
     trend = Picture(kind="trend", after="ratio", of=METRIC[ASKED[0]].label, heading="by batch", rows=marks)
     drawn = attrs.evolve(grid, pictures=(trend,))
@@ -287,13 +278,110 @@ def draw_best(answer: SweepAnswer, grid: Grid, limit: int | None, *, series: Any
         close = {run_id for one in choices for run_id in (*one.tied, *one.equal)}
         ids = [list_best(answer, row)[column] for row in rows]
         drawn = drawn.mark_best(METRIC[metric].label, ids, {one.run for one in choices}, close)
-    return tell_below(answer, drawn, limit, **chosen)
+    return drawn
 
 
-def tell_below(answer: SweepAnswer, grid: Grid, limit: int | None, **_: Any) -> Sequence[Block]:
-    """Return a table, on the first screen with what was left out of the named hardware."""
-    is_first = limit is not None and answer.scope.settings.hardware
-    return (grid, *(tell_left_out(answer.scope) if is_first else ()))
+def lay_series(answer: SweepAnswer, limit: int | None) -> Grid:
+    """Return the table of the best batches of each chip."""
+    of, decided, models = SweepSeries, list_decided(answer.facts), answer.scope.models
+    places = {name: index for index, name in enumerate(dict.fromkeys(row.model for row in answer.series))}
+    ran = [row for row in answer.series if row.batch_count]
+    ordered = sorted(ran, key=lambda row: (places[row.model], row.energy_per_inference_j or 0.0))
+    series, leaders = answer.series.with_rows(ordered), {(one.metric, one.run) for one in decided}
+    least = {one.model or name: one.value.value for one in decided if one.metric == ASKED[0] for name in models}
+    widths = {run_id: one.energy_half_width for run_id, one in answer.scope.outlines.items()}
+
+    def stays(row: SweepSeries) -> bool:
+        return not leaders.isdisjoint(zip(ASKED, list_best(answer, row), strict=True))
+
+    def show_range(row: SweepSeries) -> str:
+        return show_ends(row.energy_per_inference_j, "J", widths[list_best(answer, row)[0] or 0])
+
+    ratio: Col[SweepSeries] = derived(
+        "ratio", lambda row: show((row.energy_per_inference_j or 0.0) / least[row.model], "ratio")
+    )
+    energies: Col[SweepSeries] = derived("energy range", show_range)
+    columns = (
+        *list_varying(answer, of),
+        of.hardware.kept,
+        of.energy_per_inference_j.by(AT_BATCH, find_run=lambda row: list_best(answer, row)[0]).ranking.kept,
+        of.throughput_per_s.ranking.kept,
+        ratio.kept,
+        energies,
+        of.least_latency_s,
+        of.throughput_latency_s,
+        of.throughput_limit.by(lambda row: _name_limit(row, answer.find_point(row, row.throughput_batch))).if_any,
+        of.zone_low_batch.by(lambda row: show_zone(row.zone_low_batch, row.zone_high_batch)),
+        of.zone_low_power_w.by(lambda row: show_zone(row.zone_low_power_w, row.zone_high_power_w, "W")),
+        of.largest_batch,
+        of.largest_batch_scaling_ratio,
+    )
+    drawn = lay_columns(answer, series, columns, limit=limit, stays=stays)
+    return mark_best(answer, drawn, series, choose_rows(series.rows, limit, stays))
+
+
+def lay_points(answer: SweepAnswer, limit: int | None) -> Grid:
+    """Return the table of every batch."""
+    of = SweepPoint
+    columns = (
+        *list_varying(answer, of),
+        of.hardware.kept,
+        of.batch.kept,
+        of.latency_s.by(lambda row: show_quantity(row.latency_s, "s") or row.status).kept,
+        of.throughput_per_s.kept,
+        of.throughput_limit.by(lambda row: _name_limit(row, row)).if_any,
+        of.speedup_ratio,
+        of.batch_scaling_ratio,
+        of.energy_per_inference_j.kept,
+        of.average_power_w.kept,
+        of.inferences_per_j,
+        of.is_in_zone.by(lambda row: show(row.is_in_zone, "") if row.status == "ok" else ""),
+        of.compute_utilization_fraction.headed("utilization"),
+        of.bandwidth_utilization_fraction,
+        of.peak_memory_bytes,
+    )
+    return lay_columns(answer, answer.points, columns, limit=limit)
+
+
+def lay_winners(answer: SweepAnswer, rows: Table[SweepWinner], limit: int | None) -> Grid:
+    """Return the table of the best hardware at each batch."""
+    of = SweepWinner
+    columns = (
+        *list_varying(answer, of),
+        of.metric.kept,
+        of.batch.kept,
+        of.winner.kept,
+        of.value.kept,
+        of.advantage_ratio,
+        of.probability_ahead.by(partial(show_confidence, answer)).kept,
+        of.candidate_count,
+        of.is_change.kept,
+    )
+    return lay_columns(answer, rows, columns, limit=limit)
+
+
+def lay_crossings(answer: SweepAnswer, limit: int | None) -> Grid:
+    """Return the table of pairs whose order reverses."""
+    of = SweepCrossing
+    columns = (
+        *list_varying(answer, of),
+        of.metric.kept,
+        of.batch.kept,
+        of.overtaker.kept,
+        of.overtaken.kept,
+        of.overtaker_value.by(lambda row: show_pair(row.unit, row.overtaker_value, row.overtaken_value)),
+        of.previous_overtaker_value.by(
+            lambda row: show_pair(
+                row.unit, row.previous_overtaker_value, row.previous_overtaken_value, row.previous_batch
+            )
+        ),
+    )
+    return lay_columns(answer, answer.crossings, columns, limit=limit)
+
+
+def list_varying(answer: SweepAnswer, row: type[Row]) -> list[Col[Row]]:
+    """Return the columns of the settings that vary, the batch apart."""
+    return [find_column(row, name).kept for name in answer.varying]
 
 
 def _follow(answer: SweepAnswer, row: SweepSeries) -> Marks:
@@ -325,123 +413,68 @@ def show_pair(unit: str, one: float, other: float, batch: int | None = None) -> 
     return PAIR(one=show_quantity(one, unit), other=show_quantity(other, unit), batch=batch)
 
 
-def choose(
-    answer: SweepAnswer, *, by: SweepDivision = "hardware", again: Sequence[str] = (), **_: Any
-) -> Mapping[str, Any]:
-    """Return the tables, and the values of slots in parts and steps.
-
-    The details leave out winners that had no rival. `again` holds options that only a
-    repeat of this sweep needs.
-    """
-    scope, first, told = answer.scope, TABLES[by], list_reasons(answer.facts)
-    models, batches, divisions = scope.models, scope.batches, tuple(TABLES)
-    places = {name: index for index, name in enumerate(dict.fromkeys(row.model for row in answer.series))}
-    rows = [row for row in answer.series if row.batch_count]
-    series = sorted(rows, key=lambda row: (places[row.model], row.energy_per_inference_j or 0.0))
-    contested = answer.winners.with_rows(row for row in answer.winners if row.candidate_count > 1)
-    best = next(row for row in answer.series if row.throughput_batch is not None)
-    return {
-        **({} if first == "winners" else {"winners": contested}),
-        "model": best.model,
-        "hardware": scope.spell(best.hardware),
-        "batch": best.throughput_batch,
-        "precision": spell_precision(best.precision) if best.precision != "fp32" else [],
-        "runtime": best.runtime if best.runtime != USUAL_RUNTIME else "",
-        "series": answer.series.with_rows(series),
-        "shown": (first,),
-        "limited": first,
-        "csv": first,
-        "best": "" if by == "hardware" else "Best batch of each chip",
-        "varying": "".join(f"*{name} | " for name in answer.varying),
-        "models": models,
-        "deeper": dict(itertools.pairwise(divisions + divisions[:1]))[by],
-        "again": again,
-        "notes": [line for line in list_turns(answer.facts) if line not in told],
-        "title": Title(
-            form=TITLE,
-            values={
-                "models": models if len(models) <= SHOWN_MODELS else [MANY_MODELS(count=len(models))],
-                "batches": SPAN(first=batches[0], last=batches[-1] if len(batches) > 1 else ""),
-                "hardware": len({row.hardware for row in answer.series}),
-                "precisions": scope.labels,
-                "runtimes": scope.runtimes,
-            },
-        ),
+def title_sweep(answer: SweepAnswer) -> Title:
+    """Return the title: models, batch sizes, number of chips, precisions and runtimes."""
+    scope = answer.scope
+    models, batches = scope.models, scope.batches
+    values = {
+        "models": models if len(models) <= SHOWN_MODELS else [MANY_MODELS(count=len(models))],
+        "batches": SPAN(first=batches[0], last=batches[-1] if len(batches) > 1 else ""),
+        "hardware": len({row.hardware for row in answer.series}),
+        "precisions": scope.labels,
+        "runtimes": scope.runtimes,
     }
+    return Title(form=TITLE, values=values)
 
 
-SWEEP: Final = Shape(
-    first=describe_answer,
-    why=list_reasons,
-    most_why=None,
-    csv="{csv}",
-    choices=choose,
-    draw=draw,
-    limit=4,
-    steps=(
-        "sweep {models} --level {deeper} {again}",
-        "[utilization {model} {hardware} --batch {batch}] {precision} [--runtime {runtime}]",
-        "[edp {model} {hardware} --batch {batch}] {precision} [--runtime {runtime}]",
-    ),
-    parts=(
-        Part(
-            title="{best}",
-            table="series",
-            columns="{varying}*hardware | *energy_per_inference_j | *throughput_per_s | *ratio | "
-            "energy range energy_range | least_latency_s | throughput_latency_s | "
-            "throughput_limit? | zone_low_batch | zone_low_power_w | largest_batch | "
-            "largest_batch_scaling_ratio",
-            lay={
-                "ranked": "energy_per_inference_j throughput_per_s",
-                "zone_low_batch": lambda row: show_zone(row.zone_low_batch, row.zone_high_batch),
-                "zone_low_power_w": lambda row: show_zone(row.zone_low_power_w, row.zone_high_power_w, "W"),
-            },
-            cells=find_cells,
-            is_long=True,
-            is_tight=True,
-            draw=draw_best,
-        ),
-        Part(
-            title="Every batch",
-            table="points",
-            columns="{varying}*hardware | *batch | *latency_s | *throughput_per_s | throughput_limit? | "
-            "speedup_ratio | batch_scaling_ratio | *energy_per_inference_j | *average_power_w | "
-            "inferences_per_j | is_in_zone | utilization compute_utilization_fraction | "
-            "bandwidth_utilization_fraction | peak_memory_bytes",
-            lay={
-                "latency_s": lambda row: show_quantity(row.latency_s, "s") or row.status,
-                "throughput_limit": lambda row: _name_limit(row, row),
-                "is_in_zone": lambda row: show(row.is_in_zone, "") if row.status == "ok" else "",
-            },
-            is_long=True,
-            is_tight=True,
-            draw=tell_below,
-        ),
-        Part(
-            title="Best hardware at each batch",
-            table="winners",
-            columns="{varying}*metric | *batch | *winner | *value | advantage_ratio | *probability_ahead | "
-            "candidate_count | *is_change",
-            cells=lambda answer: {"probability_ahead": lambda row: show_confidence(answer, row)},
-            is_long=True,
-            is_tight=True,
-            draw=tell_below,
-        ),
-        Part(
-            title="Pairs whose order reverses",
-            table="crossings",
-            columns="{varying}*metric | *batch | *overtaker | *overtaken | overtaker_value | previous_overtaker_value",
-            lay={
-                "overtaker_value": lambda row: show_pair(row.unit, row.overtaker_value, row.overtaken_value),
-                "previous_overtaker_value": lambda row: show_pair(
-                    row.unit, row.previous_overtaker_value, row.previous_overtaken_value, row.previous_batch
-                ),
-            },
-            is_long=True,
-            is_tight=True,
-            draw=tell_below,
-        ),
-    ),
-)
+def draw_sweep(answer: SweepAnswer, asked: Asked) -> Document:
+    """Return the document of a sweep; the first table is that of a division, whose rows alone are limited.
 
-PAGES: Final = {SweepAnswer: SWEEP}
+    The details leave out winners that had no rival. `again` holds options that only a repeat of this sweep needs.
+    """
+    by: SweepDivision = next((name for name in TABLES if name == asked.by), "hardware")
+    contested = answer.winners.with_rows(row for row in answer.winners if row.candidate_count > 1)
+    tables: dict[SweepDivision, tuple[str, Table[Any], Callable[[int | None], Grid]]] = {
+        "hardware": ("" if by == "hardware" else BEST_BATCH, answer.series, partial(lay_series, answer)),
+        "batch": ("Every batch", answer.points, partial(lay_points, answer)),
+        "winner": (
+            "Best hardware at each batch",
+            answer.winners if by == "winner" else contested,
+            partial(lay_winners, answer, answer.winners if by == "winner" else contested),
+        ),
+        "crossing": ("Pairs whose order reverses", answer.crossings, partial(lay_crossings, answer)),
+    }
+    below = tell_left_out(answer.scope) if answer.scope.settings.hardware else ()
+    title, table, lay = tables.pop(by)
+    first = [Section(title, (lay(asked.most(4)), *below), is_tight=True)] if table else []
+    rest = [Section(title, lay(None), is_tight=True) for title, table, lay in tables.values() if table]
+    divisions, told = tuple(TABLES), list_reasons(answer.facts)
+    best = next(row for row in answer.series if row.throughput_batch is not None)
+    steps = fill_steps(
+        STEPS,
+        None,
+        asked.repeated,
+        models=answer.scope.models,
+        deeper=dict(itertools.pairwise(divisions + divisions[:1]))[by],
+        again=asked.again,
+        model=best.model,
+        hardware=answer.scope.spell(best.hardware),
+        batch=best.throughput_batch,
+        precision=spell_precision(best.precision) if best.precision != "fp32" else [],
+        runtime=best.runtime if best.runtime != USUAL_RUNTIME else "",
+    )
+    return compose_runs(
+        answer,
+        answer.facts,
+        first,
+        getattr(answer, TABLES[by]),
+        title=title_sweep(answer),
+        headline=describe_answer(answer.facts),
+        reasons=told,
+        details=rest,
+        notes=[line for line in list_turns(answer.facts) if line not in told],
+        steps=steps,
+    )
+
+
+PAGES: Final = {SweepAnswer: Page[SweepAnswer](draw=draw_sweep, draw_figures=draw)}

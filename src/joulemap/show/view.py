@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from joulemap.ask.finding import Finding
     from joulemap.ask.report import ReportAnswer
     from joulemap.domain.settings import Division
-    from joulemap.show.page import Figures
-    from joulemap.show.shape import Shape
-    from joulemap.show.sheet import Sheet
+    from joulemap.show.page import Figures, Page
     from joulemap.show.webpage.report import Report
 
 
@@ -44,10 +42,10 @@ class Options(TypedDict, total=False):
     """Levels of modules."""
 
 
-def find_page(answer: Answer) -> Shape | Sheet:
+def find_page(answer: Answer) -> Page[Any]:
     """Return what shows answers of a class."""
     name = re.sub(r"\.ask\b", ".show", type(answer).__module__, count=1)
-    pages: Mapping[type[Answer], Shape | Sheet] = import_module(name).PAGES
+    pages: Mapping[type[Answer], Page[Any]] = import_module(name).PAGES
     return pages[type(answer)]
 
 
@@ -80,9 +78,9 @@ def draw_html(answer: Answer) -> str:
 
 def compose_report(answer: ReportAnswer) -> Report:
     """Return the page of a report."""
-    page: Any = find_page(answer)
-    report: Report = page.compose(answer)
-    return report
+    from joulemap.show.report import compose_report
+
+    return compose_report(answer)
 
 
 def write_page(report: Report) -> str:

@@ -62,7 +62,7 @@ def describe_parts(facts: Facts) -> str:
     """
     wins = list_wins(facts)
     if not wins:
-        return describe_alone(facts, next(iter(facts.runs)))
+        return describe_alone(facts)
     if better := _find_better(facts):
         run = facts.runs[better.run]
         head = _describe_lead(facts, wins, "it" if run.hardware == facts.runs[wins[0].run].hardware else None)

@@ -19,9 +19,8 @@ from joulemap.physics import Hardware
 from joulemap.plan import known_hardware, read_known
 from joulemap.system import JoulemapError, find_nearest, frozen
 from joulemap.wing.here.machine import Graphics, Machine, Memory
-from joulemap.wing.here.show.word import AMBIGUOUS, CATALOGUE, CORES, FASTER_MEMORY, NEAREST, SOCKETS
+from joulemap.wing.here.show.word import AMBIGUOUS, CATALOGUE, CORES, DERIVED, FASTER_MEMORY, NEAREST, PROBED, SOCKETS
 
-DERIVED: Final = "derived from what the machine reports"
 UNKNOWN: Final = "unknown"
 
 LONGEST_NAME: Final = 200
@@ -190,7 +189,7 @@ def _match_graphics(machine: Machine, known: Mapping[str, HardwareEntry], notes:
             usable_bytes=one.memory_bytes,
             memory_bytes_per_s=described.memory_bandwidth.value if described else None,
             power_w=one.power_w,
-            origin=DERIVED if described else UNKNOWN,
+            origin=DERIVED(assumed=None) if described else UNKNOWN,
         )
 
 
@@ -307,11 +306,7 @@ def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEnt
         reserve_bytes=_find_reserve_bytes(hardware, hardware.memory_capacity.value),
         memory_bytes_per_s=hardware.memory_bandwidth.value,
         power_w=hardware.tdp.value,
-        origin="derived, with measured bandwidth"
-        if memory.source == "--probe"
-        else "derived from what the machine reports; bandwidth assumed"
-        if memory.is_unknown
-        else DERIVED,
+        origin=PROBED if memory.source == "--probe" else DERIVED(assumed="bandwidth" if memory.is_unknown else None),
         shares_memory=True,
     )
 

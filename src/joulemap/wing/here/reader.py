@@ -16,7 +16,16 @@ from joulemap.domain.printed import find_vendors
 from joulemap.system import UsageError
 from joulemap.wing.here.machine import Graphics, Machine, Memory
 from joulemap.wing.here.recording import SYSTEM, Recording
-from joulemap.wing.here.show.word import NO_COUNT, NO_DMIDECODE, NO_DRIVER, NO_GRAPHICS, NO_MEMORY_SPEED, NO_PROCESSOR
+from joulemap.wing.here.show.word import (
+    NO_CIM,
+    NO_COUNT,
+    NO_DMIDECODE,
+    NO_DRIVER,
+    NO_GRAPHICS,
+    NO_MEMORY_SPEED,
+    NO_PROCESSOR,
+    NO_PROFILER,
+)
 
 MIB: Final = 2.0**20
 GIB: Final = 2.0**30
@@ -351,7 +360,7 @@ def _read_mac(recording: Recording, system: str) -> Machine:
         graphics=tuple(graphics),
         neural=(f"{name} Neural Engine",) if is_apple else (),
         memory=Memory(capacity_bytes=memory_bytes, kind=next(iter(kinds), ""), source="system_profiler"),
-        gaps=() if cpu else (NO_PROCESSOR(reason="processor unknown: neither sysctl nor system_profiler answers"),),
+        gaps=() if cpu else (NO_PROCESSOR(reason=NO_PROFILER),),
     )
 
 
@@ -398,9 +407,7 @@ def _read_windows(recording: Recording, system: str) -> Machine:
         graphics=tuple(graphics),
         neural=tuple(str(one["Name"]) for one in _list(objects.get("neural")) if one.get("Name")),
         memory=memory,
-        gaps=()
-        if cpu
-        else (NO_PROCESSOR(reason="processor unknown: Get-CimInstance Win32_Processor does not answer"),),
+        gaps=() if cpu else (NO_PROCESSOR(reason=NO_CIM),),
     )
 
 

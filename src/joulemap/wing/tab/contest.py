@@ -226,7 +226,7 @@ def _find_caveats(contest: Contest, choices: Sequence[Choice]) -> Iterator[Cavea
             yield Caveat(
                 kind="assumed",
                 runs=(row,),
-                values={"share_fraction": share, "mostly": mostly},
+                values={"energy_fraction": share, "mostly": mostly},
                 weight=own[row] * (row in pair),
                 move=own[row],
             )

@@ -26,6 +26,7 @@ import attrs
 
 from joulemap.system import CatalogueError, FileError, Reason, decode, define, frozen, read_bytes
 from joulemap.system.file import read_input
+from joulemap.wing.verify.show.word import make_reason
 
 STDIN: Final = "-"
 """File name that means standard input."""
@@ -89,9 +90,6 @@ flight.
 
 LEFT_OUT: Final = "left out"
 """Key of a merged run under which the number of its rows without usable numbers stands, with the reasons."""
-
-UNUSABLE: Final = "unusable"
-"""Code of a reason for a field without a usable number."""
 
 Cells = dict[str, Any]
 """Measurement column -> value read from a file; columns without a value have no key."""
@@ -388,23 +386,14 @@ def _has(data: Any, path: str) -> bool:
 def find_fault(data: Any, path: str, *, least: float = math.ulp(0.0)) -> Reason | None:
     """Return why the value at a path is not a number of at least `least`; None if it is one or the path is absent."""
     value = find(data, path)
-    if value is None:
-        return _make_fault(path, "") if _has(data, path) else None
-    if isinstance(value, str) and TIMED.fullmatch(value):
-        return None
     count = number(value)
-    if count is not None and count >= least:
+    if (count is not None and count >= least) or (isinstance(value, str) and TIMED.fullmatch(value)):
         return None
-    if isinstance(value, str) and not value.strip():
-        return _make_fault(path, "")
-    return _make_fault(path, f"{count:g}" if count is not None else reprlib.repr(value).strip("'"), least)
-
-
-def _make_fault(path: str, shown: str, least: float = 0.0) -> Reason:
-    wanted = f"{shown}, expected a finite number {'from 0' if least == 0.0 else 'above 0'}"
-    return Reason(
-        text=f"{path} is {wanted if shown else 'empty'}", code=UNUSABLE, values={"field": path, "value": shown}
-    )
+    values = {"field": path, "value": "", "bound": "above" if least else "from"}
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return make_reason("empty", values) if value is not None or _has(data, path) else None
+    shown = f"{count:g}" if count is not None else reprlib.repr(value).strip("'")
+    return make_reason("unusable", {**values, "value": shown})
 
 
 def find_faults(data: Any, columns: Mapping[str, Iterable[str]], known: Collection[str]) -> dict[str, Reason]:

@@ -125,7 +125,7 @@ def _evaluate_block(evaluator: Evaluator, asked: Sequence[Asked]) -> Outcomes:
         energy_fj=totals.energy_fj,
         clock_fraction=totals.clock_fraction,
         limit=totals.throughput_limit,
-        refusal=np.where(np.isnan(nothing), "it does not run", ""),
+        refusal=np.where(np.isnan(nothing), "unsupported", ""),
         latency_half_width=nothing * np.nan,
         energy_half_width=nothing * np.nan,
     )

@@ -9,21 +9,27 @@ from typing import Any, Final
 import attrs
 
 from joulemap.ask import Change, Choice, Entry, Facts, Share, Term
-from joulemap.domain import TIE_RATIO, Column, HardwareRef, Table, find_unknown, make_table, show_constant
+from joulemap.domain import TIE_RATIO, Col, Column, HardwareRef, Table, find_unknown, make_table, show_constant
 from joulemap.physics import FP32
 from joulemap.physics.record.silicon import count_dies
 from joulemap.show import (
+    Asked,
+    Document,
     Figures,
     Grid,
-    Part,
-    Sheet,
+    Page,
+    Section,
     Template,
+    alter,
+    compose,
+    fill_steps,
     join_names,
     list_notes,
     show_interval,
     show_plain,
     show_quantity,
     show_share,
+    show_table,
 )
 from joulemap.show.present.cell import number
 from joulemap.show.product import Fp32Run, describe_fp32
@@ -39,12 +45,16 @@ from joulemap.wing.explore.design.best import (
     show_objective,
 )
 from joulemap.wing.explore.design.outcome import Objective
-from joulemap.wing.explore.generated.row import Dot
+from joulemap.wing.explore.generated.row import BestDesign, Dot, RefusedDesigns
 
 TITLE: Final = Template("{models}, {settings:list}: designs based on {chips:list}")
 MODEL_SHARE: Final = Template("{name} {share:set %}")
 BATCH: Final = Template("batch {batch}")
 WIDE: Final = Template("fp32 ({meaning})")
+BAND: Final = Template("Statistically tied with the front ({count})")
+SENSITIVITY: Final = Template("sensitivity {model} {chip}")
+MAIN: Final = ("energy", "latency")
+"""Headings of columns that fold late."""
 CHIP_COUNT: Final = Template("{count:n chip}")
 NAMED_CHIPS: Final = 3
 """Maximum base chips named in the title."""
@@ -169,16 +179,6 @@ def title_question(answer: ExploreAnswer) -> str:
     return TITLE(models=" + ".join(models), settings=settings, chips=named)
 
 
-def choose(answer: ExploreAnswer, **_: Any) -> Mapping[str, Any]:
-    """Return the columns of designs, and those that rank them."""
-    judged = {one.column: one.label for one in answer.survey.objectives}
-    # a ranking by efficiency is one by energy, whose column stands for it
-    ranked = " ".join(name if name in answer.rows.names else "energy_per_inference_j" for name in judged)
-    tables = {"front": answer.front, "band": answer.band}
-    return {**{f"{name}_columns": _list_columns(answer, rows) for name, rows in tables.items()}, "ranked": ranked,
-            "band_count": f"{answer.band_count:,}"}  # fmt: skip
-
-
 def _head_outcomes(answer: ExploreAnswer) -> dict[str, str]:
     """Return column -> heading of the outcomes of a design, the objectives first."""
     judged = {one.column: one.label for one in answer.survey.objectives if one.column in answer.rows.names}
@@ -198,27 +198,40 @@ def _list_parameters(answer: ExploreAnswer) -> dict[str, tuple[str, str]]:
     return {name_parameter(answer.survey, name): (name_column(name, unit), unit) for name, unit in units.items()}
 
 
-def _list_columns(answer: ExploreAnswer, rows: Table[Any]) -> str:
-    """Return the columns of designs: the settings that differ, the parameters and the outcomes."""
-    main = ("energy", "latency")
-    outcomes = (f"{'*' if head in main else ''}{head} {name}" for name, head in _head_outcomes(answer).items())
-    parameters = (f"*{heading} {column}" for heading, (column, _) in _list_parameters(answer).items())
-    return " | ".join([*(f"*{name}" for name in _list_differing(rows)), *parameters, "*pick?", *outcomes])
+def list_columns(answer: ExploreAnswer, rows: Table[Any]) -> Iterator[Col[Any]]:
+    """Yield the columns of designs: the settings that differ, the parameters, the reason to choose, the outcomes.
+
+    They are those of the varied numbers and the objectives, so that no type of rows has them.
+    """
+    places = {one.name: (place, one.unit) for place, one in enumerate(answer.rows.columns)}
+    index, picks = places["design_index"][0], name_picks(answer)
+    yield from (Col[Any](name).kept for name in _list_differing(rows))
+    for heading, (name, unit) in _list_parameters(answer).items():
+        yield Col[Any](name).headed(heading).by(partial(_format_constant, column=places[name][0], unit=unit)).kept
+    yield Col[Any]("pick").by(lambda row: picks.get(row[index], "")).if_any.kept
+    judged = {one.column for one in answer.survey.objectives}
+    # a ranking by efficiency is one by energy, whose column stands for it
+    ranked = {name if name in answer.rows.names else "energy_per_inference_j" for name in judged}
+    for name, heading in _head_outcomes(answer).items():
+        place, unit = places[name]
+        column = Col[Any](name).headed(heading).by(partial(_format_outcome, name=name, column=place, unit=unit))
+        column = column.ranking if name in ranked else column
+        yield column.kept if heading in MAIN else column
 
 
-def format_designs(answer: ExploreAnswer) -> dict[str, Any]:
-    """Return the cells of the parameters and outcomes of designs."""
-    columns = {one.name: (place, one.unit) for place, one in enumerate(answer.rows.columns)}
-    outcomes, picks = _head_outcomes(answer), name_picks(answer)
-    place, _ = columns["design_index"]
-    return {
-        "pick": lambda row: picks.get(row[place], ""),
-        "stays": lambda row: row[place] in picks,
-        **{column: partial(_format_constant, column=columns[column][0], unit=unit)
-           for column, unit in _list_parameters(answer).values()},
-        **{name: partial(_format_outcome, name=name, column=columns[name][0], unit=columns[name][1])
-           for name in outcomes},
-    }  # fmt: skip
+def show_designs(answer: ExploreAnswer, title: str, rows: Table[Any], most: int) -> list[Section]:
+    """Return the section of designs."""
+    index, picks = answer.rows.names.index("design_index"), name_picks(answer)
+    return show_table(
+        answer,
+        title,
+        rows,
+        list_columns(answer, rows),
+        limit=most,
+        noun="designs",
+        stays=lambda row: row[index] in picks,
+        change=partial(mark_varied, answer),
+    )
 
 
 @number
@@ -249,7 +262,7 @@ def name_picks(answer: ExploreAnswer) -> dict[int, str]:
     return picks if answer.knee is None else {answer.knee: KNEE, **picks}
 
 
-def mark_varied(answer: ExploreAnswer, drawn: Grid, *_: Any, **__: Any) -> Grid:
+def mark_varied(answer: ExploreAnswer, drawn: Grid) -> Grid:
     """Return a table of designs that names the columns which distinguish them."""
     headed = _list_parameters(answer)
     columns = {heading: drawn.column(place) for place, heading in enumerate(drawn.headings)}
@@ -339,49 +352,33 @@ def _format_axis(objective: Objective, prefix: str) -> dict[str, str]:
     return {f"{prefix}{name}": text for name, text in texts.items()}
 
 
-FRONT_PART: Final = Part(
-    table="front",
-    columns="{front_columns}",
-    is_long=True,
-    lay={"noun": "designs", "ranked": "{ranked}"},
-    cells=format_designs,
-    draw=mark_varied,
-)
-
-PAGES: Final = {
-    ExploreAnswer: Sheet(
-        title=title_question,
-        first=describe_answer,
-        reasons=list_causes,
-        is_decision=True,
-        notes=list_all_notes,
-        steps=("sensitivity {model} {chip}",),
-        each=list_bases,
-        choices=choose,
-        draw=draw_designs,
-        picture=draw_designs,
-        limit=6,
-        parts=(
-            FRONT_PART,
-            Part(
-                title="Best designs",
-                table="best",
-                columns="objective | *value | *design | own_ratio | like_count",
-                lay={
-                    "value": lambda row: (
-                        show_objective(row.value, row.unit)
-                        if row.unit == "mm2"
-                        else show_interval(row.value, row.unit, row.half_width)
-                    ),
-                },
-            ),
-            attrs.evolve(
-                FRONT_PART,
-                title="Statistically tied with the front ({band_count})",
-                table="band",
-                columns="{band_columns}",
-            ),
-            Part(title="Cannot run", table="refused", columns="reason | design_count", is_long=True),
-        ),
+def draw_explored(answer: ExploreAnswer, asked: Asked) -> Document:
+    """Return the document of an exploration."""
+    most, best = asked.most(6), BestDesign.value.by(_show_best).kept
+    return compose(
+        answer,
+        show_designs(answer, "", answer.front, most),
+        answer.rows,
+        title=title_question(answer),
+        headline=describe_answer(answer),
+        reasons=list_causes(answer),
+        details=[
+            *show_table(answer, "Best designs", answer.best, alter(BestDesign.table, best)),
+            *show_designs(answer, BAND(count=f"{answer.band_count:,}"), answer.band, most),
+            *show_table(answer, "Cannot run", answer.refused, RefusedDesigns.table, limit=most),
+        ],
+        notes=list_all_notes(answer),
+        facts=answer.facts,
+        steps=[step for one in list_bases(answer) for step in fill_steps([SENSITIVITY], None, asked.repeated, **one)],
+        picture=partial(draw_designs, answer),
     )
-}
+
+
+def _show_best(row: BestDesign) -> str:
+    """Return the best value of an objective with its interval."""
+    if row.unit == "mm2":
+        return show_objective(row.value, row.unit)
+    return show_interval(row.value, row.unit, row.half_width)
+
+
+PAGES: Final = {ExploreAnswer: Page[ExploreAnswer](draw=draw_explored, draw_figures=draw_designs)}

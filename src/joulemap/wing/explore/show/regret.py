@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from joulemap.domain import TIE_RATIO
-from joulemap.show import Part, Sheet, Template
+from joulemap.show import Asked, Document, Page, Template, compose, show_table
 from joulemap.wing.explore.ask.regret import RegretAnswer
 from joulemap.wing.explore.design.best import show_objective
 from joulemap.wing.explore.design.regret import list_tied
+from joulemap.wing.explore.generated.row import ChipRegret, WinnerColumns
 
 TITLE: Final = Template("{count:n model} on all {chips:n chip} that run any: one chip for all, by {objective}")
 TITLE_OF_ONE: Final = Template("{model} on all {chips:n chip} that run it, by {objective}")
@@ -65,40 +66,37 @@ def list_reasons(answer: RegretAnswer) -> Iterator[str]:
         yield SURE(sure=sum(not one.alike_count for one in known) or "none", known=len(known))
 
 
-def _format_alike(row: Any) -> str:
+def _format_alike(row: WinnerColumns) -> str:
     tied = list_tied(row)
     return TIED(names=tied[:NAMED], more=max(len(tied) - NAMED, 0) or None)
 
 
-PAGES: Final = {
-    RegretAnswer: Sheet(
-        title=title_models,
-        first=describe_least,
-        reasons=list_reasons,
-        choices=lambda answer, **_: {"objective": answer.objective},
-        limit=12,
-        shown_count=2,
-        parts=(
-            Part(
-                title="One chip for all models",
-                table="rows",
-                columns="*hardware | *regret_ratio | *worst_ratio | *worst_model | model_count | missing?",
-                is_long=True,
-                lay={"noun": "chips", "ranked": "regret_ratio"},
-            ),
-            Part(
-                title="Best chip of each model",
-                table="winners",
-                columns="*model | *hardware | precision | batch | runtime | *{objective} value | runner_up | "
-                "runner_up_ratio | *probability? | alike?",
-                is_long=True,
-                lay={
-                    "noun": "models",
-                    "ranked": "value",
-                    "value": lambda row: show_objective(row.value, row.unit),
-                    "alike": _format_alike,
-                },
-            ),
-        ),
+def draw_regret(answer: RegretAnswer, asked: Asked) -> Document:
+    """Return the document of one chip for many models."""
+    of, most = WinnerColumns, asked.most(12)
+    columns = (
+        of.model.kept,
+        of.hardware.kept,
+        of.precision,
+        of.batch,
+        of.runtime,
+        of.value.headed(answer.objective).by(lambda row: show_objective(row.value, row.unit)).ranking.kept,
+        of.runner_up,
+        of.runner_up_ratio,
+        of.probability.if_any.kept,
+        of.alike.by(_format_alike).if_any,
     )
-}
+    return compose(
+        answer,
+        [
+            *show_table(answer, "One chip for all models", answer.rows, ChipRegret.table, limit=most, noun="chips"),
+            *show_table(answer, "Best chip of each model", answer.winners, columns, limit=most, noun="models"),
+        ],
+        answer.rows,
+        title=title_models(answer),
+        headline=describe_least(answer),
+        reasons=list_reasons(answer),
+    )
+
+
+PAGES: Final = {RegretAnswer: Page[RegretAnswer](draw=draw_regret)}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from joulemap.show import Part, Sheet, Template
+from joulemap.show import Asked, Document, Page, Template, compose, show_table
 from joulemap.wing.explore.ask.shards import LakeAnswer
+from joulemap.wing.explore.generated.row import ListedShard
 
 TITLE: Final = Template("{path}: {content}")
 CONTENT: Final = Template("{point_count:n point} in {files:n file}, {size_bytes:B}[; {skipped:n file} not read]")
@@ -26,15 +27,10 @@ def title_lake(answer: LakeAnswer) -> str:
     return TITLE(answer, content=content)
 
 
-PAGES: Final = {
-    LakeAnswer: Sheet(
-        title=title_lake,
-        csv="shards",
-        parts=(
-            Part(
-                table="shards",
-                columns="*state | *model | hardware | precision | varied | *point_count | *size_bytes | file",
-            ),
-        ),
-    )
-}
+def draw_lake(answer: LakeAnswer, _asked: Asked) -> Document:
+    """Return the document of a lake's files."""
+    files = show_table(answer, "", answer.shards, ListedShard.table)
+    return compose(answer, files, answer.shards, title=title_lake(answer))
+
+
+PAGES: Final = {LakeAnswer: Page[LakeAnswer](draw=draw_lake)}

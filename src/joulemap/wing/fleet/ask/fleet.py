@@ -23,6 +23,7 @@ from joulemap.ask import (
     Subject,
     check_runs,
     choose,
+    list_sold,
     represent,
     weigh_findings,
 )
@@ -36,7 +37,7 @@ from joulemap.wing.fleet.capacity.mixture import SAVED, mix
 from joulemap.wing.fleet.capacity.rank import OBJECTIVES, Terms, list_queues
 from joulemap.wing.fleet.capacity.row import LATE, OK, WATCHED, FleetRow, first_of_each
 from joulemap.wing.fleet.capacity.sized import SizedFleets, size_devices
-from joulemap.wing.fleet.demand import Demand, Level
+from joulemap.wing.fleet.demand import Demand, Level, Objective
 from joulemap.wing.fleet.generated.row import FleetWinner, LevelRow, MixedRow, QueueRow
 from joulemap.wing.llm.serve import SERVING, Serving
 
@@ -210,27 +211,27 @@ def _rank(fleets: SizedFleets, demand: Demand) -> FleetAnswer:
     stored = fleets.stored
     terms = Terms(demand=demand, pay=stored.stations[0].pay, takes_all=fleets.scope.settings.takes_all)
     paid = [attrs.evolve(one, row=terms.choose_payment(one.row)) for one in fleets.sized]
-    best = terms.find_least(one.row for one in paid)
-    pairs = fleets.pair(terms, best)
-    if all(one.row.status == LATE for one in paid) and not pairs:
-        nearest = sorted((one.row for one in paid), key=lambda row: (row.promise_fraction or math.inf, row.label))[:2]
-        reasons = "; ".join(f"{row.label} ({row.reason})" for row in nearest) or "nothing runs it"
-        raise UnsupportedError(f"no fleet of this hardware meets the latency target: {reasons}")
     ranked = terms.rank(paid)
     rows = [one.row for one in ranked]
-    available = [one for one in ranked if terms.is_counted(one.row)]
-    winners = terms.find_winners(rows)
-    mixtures = terms.rank_together([*mix(available, terms), *pairs], best)
+    available = list_sold((one for one in ranked if one.row.status == OK), lambda one: terms.is_counted(one.row))
+    best = next((one.row for one in available if terms.value(one.row) is not None), None)
+    pairs = fleets.pair(terms, best)
+    if all(row.status == LATE for row in rows) and not pairs:
+        reasons = "; ".join(f"{row.label} ({row.reason})" for row in rows[:2]) or "nothing runs it"
+        raise UnsupportedError(f"no fleet of this hardware meets the latency target: {reasons}")
+    keys = {id(one): key for key, one in enumerate(ranked, 1)}
+    choices = terms.find_choices({keys[id(one)]: one.row for one in available})
+    mixtures = terms.rank_together([*mix(available, terms, best), *pairs], best)
     return FleetAnswer(
         scope=fleets.scope,
-        facts=find_facts(fleets.scope, stored.findings, rows, winners, mixtures, demand),
+        facts=find_facts(fleets.scope, stored.findings, rows, choices, mixtures, demand),
         demand=demand,
         shares=fleets.shares,
         pay=terms.pay,
         engine=fleets.engine,
         serving=fleets.serving,
         rows=make_table("fleet", FleetRow, rows),
-        winners=make_table("fleet winners", FleetWinner, winners),
+        winners=make_table("fleet winners", FleetWinner, [_name(one, rows) for one in choices.values()]),
         mixtures=make_table("fleet mixtures", MixedRow, mixtures),
         at_rates=make_table("fleet rates", LevelRow, [level for one in fleets.sized for level in one.levels]),
         queue=make_table("fleet queue", QueueRow, list_queues(available)),
@@ -238,22 +239,36 @@ def _rank(fleets: SizedFleets, demand: Demand) -> FleetAnswer:
     )
 
 
+def _name(choice: Choice, rows: Sequence[FleetRow]) -> FleetWinner:
+    """Return the names of the best fleet by an objective and of the next hardware."""
+    label, runner_up = (*(rows[key - 1].label for key in choice.runs), "")[:2]
+    return FleetWinner(
+        objective=choice.metric,
+        label=label,
+        value=choice.value.value,
+        unit=choice.value.unit,
+        runner_up=runner_up,
+        regret_ratio=choice.ratio,
+        probability_best=choice.probability,
+    )
+
+
 def find_facts(
     scope: Scope,
     findings: Sequence[Finding | Refusal],
     rows: Sequence[FleetRow],
-    winners: Sequence[FleetWinner],
+    best_by: Mapping[Objective, Choice],
     together: Sequence[MixedRow],
     demand: Demand,
 ) -> Facts:
     """Return the facts of fleets; a run of the facts is a row of one kind, then of `together`.
 
-    `findings` are about the stored runs of the rows.
+    `findings` are about the stored runs of the rows, `best_by` has the best fleet of one kind by each objective.
     """
     known = dict(enumerate(rows, 1))
     joined = dict(enumerate(together, len(rows) + 1))
     kept = {key: row for key, row in known.items() if row.status == OK}
-    choices = [*_choose(kept, joined, winners, demand)]
+    choices = [*_choose(kept, joined, best_by, demand)]
     named = {id(row) for row in first_of_each(kept.values())} | {id(known[1])}
     chosen = {key for one in choices for key in one.runs}
     shown = {key: row for key, row in known.items() if id(row) in named or key in chosen}
@@ -277,61 +292,36 @@ def find_facts(
     )
 
 
-def _find_together(joined: Mapping[int, MixedRow]) -> tuple[int, float] | None:
-    """Return the fleet of two kinds that saves most, and the fraction that it saves; None if none saves enough."""
-    saved = {key: 1.0 if row.saved_fraction is None else row.saved_fraction for key, row in joined.items()}
-    best = max(saved, key=lambda key: saved[key], default=None)
-    return None if best is None or saved[best] <= 1.0 - SAVED else (best, saved[best])
-
-
 def _choose(
     kept: Mapping[int, FleetRow],
     joined: Mapping[int, MixedRow],
-    winners: Sequence[FleetWinner],
+    best_by: Mapping[Objective, Choice],
     demand: Demand,
 ) -> Iterator[Choice]:
     """Yield the best fleet, with a fleet of two kinds first if it is surely better, then further choices."""
     column, unit = OBJECTIVES[demand.objective]
-    winner = next((row for row in winners if row.objective == demand.objective), None)
-    alone = None if winner is None else _choose_alone(kept, winner, unit)
-    pair = _find_together(joined)
-    if pair is not None:
-        key, saved = pair
-        row = joined[key]
+    alone = best_by.get(demand.objective)
+    key, row = next(iter(joined.items()), (0, None))  # the best one saves most
+    if row is not None and (row.saved_fraction is None or row.saved_fraction > 1.0 - SAVED):
         chance = row.probability_best
         values = {key: Quantity(getattr(row, column) or 0.0, unit)}
         if alone is not None:
-            values[alone.run] = Quantity(values[key].value / (1.0 - saved), unit)
+            values[alone.run] = alone.value
         both = choose(demand.objective, values, lambda *_: chance, chance=chance)
         ordered = [alone, both] if both.tied else [both, alone]
         yield from (one for one in ordered if one is not None)
     elif alone is not None:
         yield alone
     if kept:
-        yield from _choose_others(kept, winners, column, unit)
+        yield from _choose_others(kept, best_by.get("energy"), column, unit)
 
 
-def _choose_alone(kept: Mapping[int, FleetRow], winner: FleetWinner, unit: str) -> Choice:
-    """Return the best fleet of one kind, and the next hardware."""
-    keys = {row.label: key for key, row in reversed([*kept.items()])}
-    values = {keys[winner.label]: Quantity(winner.value, unit)}
-    if winner.runner_up in keys:
-        values[keys[winner.runner_up]] = Quantity(winner.value * (winner.regret_ratio or 1.0), unit)
-    chance = winner.probability_best
-    return choose(winner.objective, values, lambda *_: chance, chance=chance)
-
-
-def _choose_others(
-    kept: Mapping[int, FleetRow], winners: Sequence[FleetWinner], column: str, unit: str
-) -> Iterator[Choice]:
+def _choose_others(kept: Mapping[int, FleetRow], energy: Choice | None, column: str, unit: str) -> Iterator[Choice]:
     """Yield the fleet with the least energy and the best one in the checkpoint's precision, if they are others."""
     first, best = next(iter(kept.items()))
-    keys = {row.label: key for key, row in reversed([*kept.items()])}
-    energy = next((row for row in winners if row.objective == "energy"), None)
-    if energy is not None and energy.label in keys and (best.kwh_per_month or math.inf) >= TIE_RATIO * energy.value:
-        ratio = (best.kwh_per_month or 0.0) / energy.value
-        runs = (keys[energy.label], first)
-        yield Choice(runs=runs, metric=LEAST_ENERGY, value=Quantity(energy.value, "kWh"), ratio=ratio)
+    if energy is not None and (best.kwh_per_month or math.inf) >= TIE_RATIO * energy.value.value:
+        ratio = (best.kwh_per_month or 0.0) / energy.value.value
+        yield Choice(runs=(energy.run, first), metric=LEAST_ENERGY, value=energy.value, ratio=ratio)
     own = next(((key, row) for key, row in kept.items() if row.quality is None), None)
     if best.quality is not None and own is not None and (value := getattr(own[1], column)) is not None:
         yield Choice(runs=(own[0], first), metric=PUBLISHED, value=Quantity(value, unit))

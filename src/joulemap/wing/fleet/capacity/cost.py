@@ -141,7 +141,7 @@ def list_levels(
         LevelRow(
             label=label,
             rate_per_s=one.level.rate_per_s,
-            share_fraction=one.level.share,
+            time_fraction=one.level.share,
             device_count=one.devices,
             busy_fraction=one.busy_devices / one.devices if one.devices else 0.0,
             power_w=one.draw(idle_w, station.module_power_w),

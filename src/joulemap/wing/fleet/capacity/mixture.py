@@ -12,7 +12,7 @@ from joulemap.domain import find_unknown
 from joulemap.physics import probability_better
 from joulemap.system import frozen
 from joulemap.wing.fleet.capacity.cost import cost_fleet
-from joulemap.wing.fleet.capacity.row import OK, DeviceLoad, FleetRow, Sizing, first_of_each
+from joulemap.wing.fleet.capacity.row import DeviceLoad, FleetRow, Sizing, first_of_each
 from joulemap.wing.fleet.demand import Demand, Level
 from joulemap.wing.fleet.generated.row import LevelRow, MixedRow
 
@@ -106,32 +106,29 @@ def find_chance_together(parts: Sequence[tuple[FleetRow, float]], best: FleetRow
     return probability_better(whole / total, width) if width else None
 
 
-def mix(sized: Sequence[Sizing], terms: Terms) -> list[MixedRow]:
-    """Return the mixtures that beat the best fleet of one kind by the objective.
+def mix(sized: Sequence[Sizing], terms: Terms, best: FleetRow | None) -> list[MixedRow]:
+    """Return the mixtures that beat the `best` fleet of one kind by the objective.
 
     `sized` has the best fleet first. A server serves the same rate as in a fleet of its kind, so rates add up and each
     server meets the targets. The energy assumes one queue per kind of server, with its share of the requests.
     """
     demand = terms.demand
-    kept = [one for one in sized if one.row.status == OK and terms.value(one.row) is not None]
-    first = first_of_each(one.row for one in kept)[:KINDS]
-    chosen = [next(one for one in kept if one.row is row) for row in first]
-    if len(chosen) < 2:
+    chosen = first_of_each(one for one in sized if terms.value(one.row) is not None)[:KINDS]
+    if len(chosen) < 2 or best is None:
         return []
-    first_row = chosen[0].row
-    best = terms.value(first_row) or math.inf
+    least = terms.value(best) or math.inf
     guesses = [
         (guess, parts)
         for one in chosen
         for other in chosen
         if one is not other
         for parts in _split(one, other, demand)
-        if (guess := _guess(parts, terms)) < best
+        if (guess := _guess(parts, terms)) < least
     ]
     likely = sorted(guesses, key=lambda pair: pair[0])[: 2 * MOST_REPORTED]
-    mixtures = [_place_side_by_side(parts, terms, first_row) for _, parts in likely]
-    mixtures += _choose_by_hour(chosen, terms, first_row)
-    ranked = terms.rank_together(mixtures, first_row)
+    mixtures = [_place_side_by_side(parts, terms, best) for _, parts in likely]
+    mixtures += _choose_by_hour(chosen, terms, best)
+    ranked = terms.rank_together(mixtures, best)
     return [one for one in ranked if (one.saved_fraction or 0.0) > 1.0 - SAVED][:MOST_REPORTED]
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from joulemap.ask import Choice, Quantity, choose
+from joulemap.domain import first_of_each as find_firsts
 from joulemap.physics import LOGISTIC, probability_better
 from joulemap.physics.interval.probability import probability_above
 from joulemap.system import frozen
 from joulemap.wing.fleet.capacity.row import LATE, OK, OVER, WATCHED, FleetRow, Sizing, first_of_each, grow_devices
-from joulemap.wing.fleet.generated.row import FleetWinner, MixedRow, QueueRow
+from joulemap.wing.fleet.generated.row import MixedRow, QueueRow
 from joulemap.wing.fleet.show.word import COST_OVER, NO_PRICE, POWER_OVER, SHARE_OVER, TIMES_OVER
 
 if TYPE_CHECKING:
+    from joulemap.show import Template
     from joulemap.wing.fleet.demand import Demand, Objective
 
 QUANTILES: Final = 40
@@ -40,11 +43,6 @@ class Terms:
     takes_all: bool = False
     """True if chips that cannot be bought or rented count too."""
 
-    @property
-    def column(self) -> str:
-        """Column that the objective minimizes."""
-        return OBJECTIVES[self.demand.objective][0]
-
     def value(self, row: FleetRow | MixedRow) -> float | None:
         """Return the cost per month, or the energy per month for other objectives; carbon is proportional to energy."""
         return row.cost_per_month if self.demand.objective == "cost" else row.kwh_per_month
@@ -63,11 +61,8 @@ class Terms:
         way = min(known, key=lambda one: known[one], default="")
         row = row.replace(way="owned" if way and is_there else way, cost_per_month=known.get(way))
         over = []
-        for limit, value, template in (
-            (demand.max_power_w, row.total_power_w, POWER_OVER),
-            (demand.max_cost_per_month, row.cost_per_month, COST_OVER),
-        ):
-            if limit is not None and value is not None and value > limit:
+        for limit, value, template in self._list_limits(row):
+            if value is not None and value > limit:
                 ratio = value / limit
                 excess = SHARE_OVER(share=ratio - 1.0) if ratio < TWICE else TIMES_OVER(ratio=ratio)
                 over.append(template(value=value, limit=limit, excess=excess, host_power_w=row.host_power_w or None))
@@ -79,19 +74,12 @@ class Terms:
         """Return True if the chip of a fleet is available, or if all chips count."""
         return row.is_available or self.takes_all
 
-    def find_least(self, rows: Iterable[FleetRow]) -> FleetRow | None:
-        """Return the best fleet by the objective that meets all targets and limits; None if no fleet does."""
-        known = [
-            row for row in rows if row.status == OK and self.is_counted(row) and getattr(row, self.column) is not None
-        ]
-        return min(known, key=lambda row: float(getattr(row, self.column)), default=None)
-
     def rank(self, sized: Iterable[Sizing]) -> list[Sizing]:
         """Return the fleets, best first by the objective; refused fleets come last."""
 
         def order(one: Sizing) -> tuple[Any, ...]:
             row = one.row
-            value = self._find_excess(row) if row.status == OVER else getattr(row, self.column)
+            value = self._find_excess(row) if row.status == OVER else self.value(row)
             if row.status == LATE:
                 value = row.promise_fraction or math.inf
             is_last = value is None or not self.is_counted(row)
@@ -110,46 +98,40 @@ class Terms:
         kept.sort(key=lambda one: (one[0], -(one[1].probability_best or 0.0), one[1].kwh_per_month, one[1].label))
         return [row.replace(saved_fraction=1.0 - value / alone if alone else None) for value, row in kept]
 
+    def _list_limits(self, row: FleetRow | MixedRow) -> Iterator[tuple[float, float | None, Template]]:
+        """Yield the limits on power and cost, each with the value of a fleet and the words on a higher one."""
+        if self.demand.max_power_w is not None:
+            yield self.demand.max_power_w, (row.power_w or 0.0) + (row.host_power_w or 0.0), POWER_OVER
+        if self.demand.max_cost_per_month is not None:
+            yield self.demand.max_cost_per_month, row.cost_per_month, COST_OVER
+
     def _find_excess(self, row: FleetRow | MixedRow) -> float:
         """Return the highest ratio of a fleet's power or cost to its limit; infinite if a price is unknown."""
-        limits = (
-            (self.demand.max_power_w, (row.power_w or 0.0) + (row.host_power_w or 0.0)),
-            (self.demand.max_cost_per_month, row.cost_per_month),
-        )
-        return max((math.inf if value is None else value / bound for bound, value in limits if bound), default=0.0)
+        limits = self._list_limits(row)
+        return max((math.inf if value is None else value / limit for limit, value, _ in limits), default=0.0)
 
-    def find_winners(self, rows: Sequence[FleetRow]) -> list[FleetWinner]:
-        """Return one row per objective: the best fleet, and the next hardware."""
-        winners = []
+    def find_choices(self, rows: Mapping[int, FleetRow]) -> dict[Objective, Choice]:
+        """Return objective -> the best of fleets within all targets and limits, and the next hardware."""
+        choices: dict[Objective, Choice] = {}
         for objective, (column, unit) in OBJECTIVES.items():
-            known = [row for row in rows if row.status == OK and getattr(row, column) and self.is_counted(row)]
-            ranked = first_of_each(
-                sorted(known, key=lambda row: (getattr(row, column), row.quality is not None, row.label))
-            )
-            if not ranked:
+            known = [key for key, row in rows.items() if getattr(row, column)]
+            known.sort(key=lambda key: (getattr(rows[key], column), rows[key].quality is not None, rows[key].label))
+            best = [*find_firsts(known, lambda key: rows[key].hardware).values()][:2]
+            values = {key: Quantity(float(getattr(rows[key], column)), unit) for key in best}
+            if not values:
                 continue
-            first, *others = ranked
-            value = float(getattr(first, column))
-            ratio = float(getattr(others[0], column)) / value if others else None
-            winners.append(
-                FleetWinner(
-                    objective=objective,
-                    label=first.label,
-                    value=value,
-                    unit=unit,
-                    runner_up=others[0].label if others else "",
-                    regret_ratio=ratio,
-                    probability_best=_find_chance(first, others[0], objective, ratio) if ratio is not None else None,
-                )
-            )
-        return winners
+            chance = None
+            if len(best) > 1:
+                first, other = best
+                ratio = values[other].value / values[first].value
+                chance = _find_chance(rows[first], rows[other], objective, ratio)
+            choices[objective] = choose(objective, values, lambda *_, chance=chance: chance, chance=chance)
+        return choices
 
 
 def list_queues(ranked: Sequence[Sizing]) -> list[QueueRow]:
     """Return rows on the queues of the best fleets at several rates."""
-    watched = {one.row.label: one.watch for one in ranked}
-    shown = first_of_each(one.row for one in ranked if one.row.status == OK)[:WATCHED]
-    return [one for row in shown for one in watched[row.label]()]
+    return [row for one in first_of_each(ranked)[:WATCHED] for row in one.watch()]
 
 
 def _find_chance(first: FleetRow, other: FleetRow, objective: Objective, ratio: float) -> float | None:

@@ -11,9 +11,9 @@ its target takes more devices than in proportion to the times, which p follows.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from joulemap.domain import HardwareRef
+from joulemap.domain import HardwareRef, first_of_each as find_firsts
 from joulemap.physics import LOGISTIC
 from joulemap.system import frozen
 from joulemap.wing.fleet.generated.row import FleetColumns, LevelRow, QueueRow, Station
@@ -67,11 +67,6 @@ class FleetRow(FleetColumns):
         return {"rented": self.rent_text, "bought": self.purchase_text}.get(self.way, "")
 
     @property
-    def total_power_w(self) -> float | None:
-        """Watts of devices and hosts at the highest rate, which a power limit applies to."""
-        return None if self.power_w is None else self.power_w + (self.host_power_w or 0.0)
-
-    @property
     def pue_ratio(self) -> float | None:
         """Energy with the data centre's overhead over that of the devices; None where there is no overhead."""
         if self.kwh_per_month is None or not self.mean_power_w:
@@ -121,17 +116,22 @@ class Sizing:
     """Function that returns the fleet's queue at each of `LOADS`; empty if the fleet cannot serve the demand."""
 
     @property
+    def hardware(self) -> str:
+        """Hardware at its power mode."""
+        return self.row.hardware
+
+    @property
     def idle_w(self) -> float:
         """Idle watts of one device; 0 if unknown."""
         return self.station.idle_power_w or 0.0
 
 
-def first_of_each(rows: Iterable[FleetRow]) -> list[FleetRow]:
+One = TypeVar("One", FleetRow, Sizing)
+
+
+def first_of_each(rows: Iterable[One]) -> list[One]:
     """Return the first row of each hardware at its power mode."""
-    first: dict[str, FleetRow] = {}
-    for row in rows:
-        first.setdefault(row.hardware, row)
-    return list(first.values())
+    return list(find_firsts(rows, lambda one: one.hardware).values())
 
 
 LIKELY: Final = 0.8

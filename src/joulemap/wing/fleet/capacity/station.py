@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import attrs
 
-from joulemap.system import frozen
 from joulemap.wing.fleet.capacity.cost import HALF_MORE, complete_fleet, make_late
 from joulemap.wing.fleet.capacity.queue import Pool, Promise, Seen, Service, form_service, observe
 from joulemap.wing.fleet.capacity.row import DELAYED, LOADS, OK, DeviceLoad, FleetRow, Sizing
@@ -25,26 +25,6 @@ Runs = Mapping[str, "Sequence[Station]"]
 """Model -> its runs on one hardware, precision and runtime, smallest batch first."""
 
 
-@frozen(kw_only=True, eq=False)
-class Studied:
-    """Devices that meet the target, with their work and their headroom."""
-
-    runs: Runs
-    seen: Seen
-    loads: Sequence[DeviceLoad]
-    """Work at each rate of the demand."""
-    low: int | None
-    """Devices needed at the lower end of the interval of the batch times; None if no number meets the target."""
-    high: int | None
-    """Devices needed at the upper end."""
-    carried: float
-    """Highest rate within the target, as a multiple of the demanded one."""
-    alone_per_s: float
-    """Highest rate of a single device within the target."""
-    grown: Seen
-    """Service at `HALF_MORE` times the highest rate if power has a limit, else at the highest rate."""
-
-
 def size_stations(stations: Sequence[Station], shares: Mapping[str, float], demand: Demand) -> list[Sizing]:
     """Return the fleets of each chip that runs all models, at the precision that needs the fewest devices.
 
@@ -54,16 +34,13 @@ def size_stations(stations: Sequence[Station], shares: Mapping[str, float], dema
     assert demand.p99_s is not None
     promise = Promise(latency_s=demand.p99_s, models=tuple(shares.values()), variation=demand.variation)
     runs = [one for one in _group(stations) if _fits(one, shares)]
-    studied = _study(runs, shares, demand, promise)
-    met = {_first(one.runs).hardware for one in studied}
+    sized = _size(runs, shares, demand, promise)
+    met = {one.hardware for one in sized}
     late = {name: one for one in runs if (name := _first(one).hardware) not in met}
-    return [
-        *(_form_row(one, demand, promise) for one in studied),
-        *(Sizing(row=_form_late(one, demand.p99_s), station=_first(one)) for one in late.values()),
-    ]
+    return [*sized, *(Sizing(row=_form_late(one, demand.p99_s), station=_first(one)) for one in late.values())]
 
 
-def _study(runs: Sequence[Runs], shares: Mapping[str, float], demand: Demand, promise: Promise) -> list[Studied]:
+def _size(runs: Sequence[Runs], shares: Mapping[str, float], demand: Demand, promise: Promise) -> list[Sizing]:
     """Return the fleet of the best precision of each chip, then those that use less energy with delayed batching."""
     peak, services = demand.peak_per_s, [_form_service(one, shares) for one in runs]
     fewest = find_fewest(services, peak, promise, [_first(one).hardware for one in runs])
@@ -91,15 +68,17 @@ def _study(runs: Sequence[Runs], shares: Mapping[str, float], demand: Demand, pr
     grown = observe_at(seen, HALF_MORE * peak, promise) if demand.max_power_w is not None else seen
     loads = _observe_levels(seen, demand, promise)
     return [
-        Studied(
-            runs=runs[places[place]],
-            seen=one,
-            loads=loads[number],
-            low=counts[place],
-            high=counts[place + len(places)],
-            carried=carried[number],
-            alone_per_s=alone[number].rate_per_s * parts.get(number, 1.0),
+        _form_row(
+            runs[places[place]],
+            one,
+            loads[number],
+            demand,
+            promise,
             grown=grown[number],
+            device_low_count=counts[place],
+            device_high_count=counts[place + len(places)],
+            carried=carried[number],
+            server_rate_per_s=alone[number].rate_per_s * parts.get(number, 1.0),
         )
         for number, (place, one) in enumerate(fleets)
     ]
@@ -171,31 +150,40 @@ def _form_service(runs: Runs, shares: Mapping[str, float]) -> Service:
     )
 
 
-def _form_row(studied: Studied, demand: Demand, promise: Promise) -> Sizing:
-    """Return the row of a fleet that meets the target."""
-    seen, pool = studied.seen, studied.seen.pool
-    station = next(row for row in next(iter(studied.runs.values())) if row.batch >= pool.batch)
+def _form_row(
+    runs: Runs,
+    seen: Seen,
+    loads: Sequence[DeviceLoad],
+    demand: Demand,
+    promise: Promise,
+    *,
+    grown: Seen,
+    **columns: Any,
+) -> Sizing:
+    """Return a fleet that meets the target, with its `loads` at each rate of the demand.
+
+    `grown` is its service at `HALF_MORE` times the highest rate if power has a limit, else at the highest rate.
+    """
+    pool = seen.pool
+    station = next(row for row in next(iter(runs.values())) if row.batch >= pool.batch)
     idle = station.idle_power_w or 0.0
     row, at_rates = complete_fleet(
         station,
         demand,
-        studied.loads,
+        loads,
         devices=pool.devices,
         idle_w=idle,
         power_w=_power(seen, idle),
-        grown_w=_power(studied.grown, idle),
-        carried=studied.carried,
+        grown_w=_power(grown, idle),
         label=f"{station.hardware} {station.precision}{DELAYED if pool.wait_s else ''}",
-        device_low_count=studied.low,
-        device_high_count=studied.high,
         batch=pool.batch,
         batch_mean=seen.batch_mean,
         wait_s=pool.wait_s,
         p50_latency_s=seen.half_s,
         p99_latency_s=seen.latency_s,
         promise_fraction=seen.latency_s / promise.latency_s,
-        server_rate_per_s=studied.alone_per_s,
         busy_fraction=seen.busy_fraction,
+        **columns,
     )
     return Sizing(
         row=row,

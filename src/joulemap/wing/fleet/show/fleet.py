@@ -7,26 +7,32 @@ from functools import partial
 from typing import Any, Final
 
 from joulemap.ask import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal
-from joulemap.domain import TIE_RATIO, Column, Table
-from joulemap.physics import spell_precision
+from joulemap.domain import TIE_RATIO, Col, Column, Table
+from joulemap.physics import spell_precision, split_precision
 from joulemap.show import (
     MOST_WHY,
-    Block,
+    Asked,
+    Document,
     Figures,
-    Part,
-    Shape,
+    Page,
+    Section,
     Template,
     Text,
     Title,
+    compose_runs,
+    derived,
     describe_refusal,
+    fill_steps,
+    find_column,
     fits,
-    lay_rows,
+    lay_columns,
     mark_projected,
     name_run,
     show_chance,
     show_plain,
     show_quantity,
     show_share,
+    show_table,
 )
 from joulemap.show.refusal import ENCLOSED
 from joulemap.show.run import find_conditions, repeat_boundary
@@ -36,7 +42,7 @@ from joulemap.wing.fleet.capacity.cost import cut_seller
 from joulemap.wing.fleet.capacity.rank import OBJECTIVES
 from joulemap.wing.fleet.capacity.row import LATE, LIKELY as LIKELY_ENOUGH, NEAR, OK, WATCHED, FleetRow, first_of_each
 from joulemap.wing.fleet.demand import MOST_CARRIED, Objective
-from joulemap.wing.fleet.generated.row import LevelRow, QueueRow
+from joulemap.wing.fleet.generated.row import LevelRow, MixedRow, QueueRow
 
 OWNED: Final = (Column(name="hardware", type="VARCHAR", meaning="chip of the fleet"),)
 """Columns that the rows of some figures have in addition to their own."""
@@ -47,6 +53,7 @@ NEARLY: Final = 0.98
 WHOLE_RATE: Final = 10.0
 """Requests per second from which an integer rate is shown with all of its digits."""
 
+MISSED: Final = "Missed targets and limits"
 SUBJECT: Final = "How many devices"
 TITLE: Final = Template("{models:and}")
 ABOUT: Final = Template(
@@ -426,40 +433,86 @@ def _own(answer: FleetAnswer, rows: Table[QueueRow] | Table[LevelRow]) -> Table[
     return rows.with_columns(OWNED, ((chips.get(row.label),) for row in rows))
 
 
-def lay_fleets(answer: FleetAnswer, _rows: Any, limit: int | None, **_: Any) -> Sequence[Block]:
-    """Return the best fleet of each chip, with lines on delayed batching and on what was left out."""
+def show_fleets(answer: FleetAnswer, limit: int) -> list[Section]:
+    """Return the section of the best fleet of each chip, with lines on delayed batching and on what was left out."""
     left_out = "; ".join(list_left_out(answer))
     below = [Text(LEFT_OUT(reasons=left_out))] if left_out else []
     if not answer.best:
-        return below
+        return [Section("", below, is_tight=True)] if answer.rows else []
     if any(row.wait_s for row in answer.best):
         below.insert(0, Text(DELAYED_MEANS))
+    of, is_of_tokens = FleetRow, answer.demand.is_of_tokens
     first, *rest = sorted(MONTHLY, key=lambda objective: objective != answer.demand.objective)
-    latencies = "*first_token_p99_s? | *between_p99_s?" if answer.demand.is_of_tokens else "*p99_latency_s"
-    others = " | ".join(" ".join(MONTHLY[one]) for one in rest)
-    grid = lay_rows(
-        answer,
-        answer.best,
-        f"label | *devices | *{' '.join(MONTHLY[first])} | {latencies} | "
-        "*utilization_fraction? | *power_w | *mean batch batch_mean | delay limit wait? | enough_fraction? | "
-        f"carried_ratio | energy_per_request_j | {others} | way | price price_text?",
-        limit=limit,
-        noun="chips",
-        ranked=f"{MONTHLY[first][1]} devices",
-        devices=_format_devices,
-        way=_format_payment,
-        batch_mean=BATCH,
-        wait=lambda row: show_quantity(row.wait_s or None, "s"),
-        utilization_fraction=format_utilization,
-        carried_ratio=format_capacity,
+    heading, field = MONTHLY[first]
+    others = (find_column(of, MONTHLY[one][1]).headed(MONTHLY[one][0]) for one in rest)
+    latencies = (
+        (of.first_token_p99_s.if_any.kept, of.between_p99_s.if_any.kept) if is_of_tokens else (of.p99_latency_s.kept,)
     )
+    wait: Col[FleetRow] = derived("delay limit", lambda row: show_quantity(row.wait_s or None, "s"))
+    price: Col[FleetRow] = derived("price", lambda row: row.price_text)
+    columns = (
+        of.label,
+        of.device_count.headed("devices").by(_format_devices).ranking.kept,
+        find_column(of, field).headed(heading).ranking.kept,
+        *latencies,
+        of.utilization_fraction.by(format_utilization).if_any.kept,
+        of.power_w.kept,
+        of.batch_mean.headed("mean batch").by(BATCH).kept,
+        wait.if_any,
+        of.enough_fraction.if_any,
+        of.carried_ratio.by(format_capacity),
+        of.energy_per_request_j,
+        *others,
+        of.way.by(_format_payment),
+        price.if_any,
+    )
+    grid = lay_columns(answer, answer.best, columns, limit=limit, noun="chips")
     parts: dict[str, list[float | None]] = {USED: [], SPARE: []}
     for row in answer.best.rows[: len(grid.rows)]:
-        value, used = getattr(row, MONTHLY[first][1]), row.utilization_fraction
+        value, used = getattr(row, field), row.utilization_fraction
         used = 1.0 if used is None else used
         for name, share in ((USED, used), (SPARE, 1.0 - used)):
             parts[name].append(None if value is None else value * share)
-    return grid.with_stack(parts, MONTHLY[first][0]), *below
+    return [Section("", (grid.with_stack(parts, heading), *below), is_tight=True)]
+
+
+def list_details(answer: FleetAnswer, limit: int) -> Iterator[Section]:
+    """Yield the tables of power and cost, of queues, of the rates of a day, and of missed targets."""
+    of, queue = FleetRow, QueueRow
+    costs = (
+        of.label,
+        of.device_count.headed("devices").by(_format_devices).kept,
+        of.likely_device_count.if_any.kept,
+        of.rented_per_month.kept,
+        of.bought_per_month.kept,
+        of.gco2_per_month,
+        of.kwh_per_month,
+        of.power_w.headed("maximum power").kept,
+        of.mean_power_w,
+        of.idle_power_w.kept,
+        of.busy_fraction,
+        of.fails_first,
+    )
+    yield from show_table(answer, "Power and cost", answer.costed, costs, limit=limit)
+    rates = (
+        queue.label,
+        queue.quantity.if_varied,
+        queue.rate_per_s.kept,
+        queue.load_ratio,
+        queue.p50_s.by(partial(_show_time, "p50_s")),
+        queue.p99_s.by(partial(_show_time, "p99_s")).kept,
+        queue.promise_s,
+        queue.power_w,
+    )
+    yield from show_table(answer, "Latency and power at other rates", answer.queue, rates)
+    yield from show_table(answer, "Fleet at each rate", answer.watched_rates, LevelRow.table)
+    yield from show_mixtures(answer, limit) if not answer.joined else ()
+    yield from show_table(answer, MISSED, answer.missed, (of.label, of.reason.kept), limit=limit)
+
+
+def show_mixtures(answer: FleetAnswer, limit: int) -> list[Section]:
+    """Return the section of fleets of several kinds."""
+    return show_table(answer, "Several kinds of servers", answer.mixtures, MixedRow.table, limit=limit)
 
 
 def _show_time(field: str, row: QueueRow) -> str:
@@ -467,80 +520,51 @@ def _show_time(field: str, row: QueueRow) -> str:
     return OVERLOADED if value is None else show_quantity(value, "s")
 
 
-def choose(answer: FleetAnswer, repeated: Sequence[str] = (), **_: Any) -> Mapping[str, Any]:
-    """Return the title, the tables of the first screen, and the values of slots of parts and steps."""
-    values: dict[str, Any] = {
-        "title": title_fleets(answer),
-        "shown": ("rows", answer.joined),
-        "steps": (),
-    }
+def list_steps(answer: FleetAnswer, repeated: Sequence[str]) -> list[list[str]]:
+    """Return the follow-up command: on a language model, on two chips, at one precision or at two, or on one."""
     if not answer.ok:
-        return values
-    best, rows = answer.ok[0], answer.best.rows[:2]
-    is_served, is_one = answer.demand.is_of_tokens, len(rows) < 2
-    chosen = STEPS[0 if is_served else 2 if is_one else 1]
+        return []
+    best, rows, is_served = answer.ok[0], answer.best.rows[:2], answer.demand.is_of_tokens
+    is_alike = len({row.precision for row in rows}) == 1
+    step = SERVE if is_served else EDP if len(rows) < 2 else EXPLAIN if is_alike else COMPARE
+    repeating = [row.hardware for row in rows[: 1 if is_served else None]]
     devices = best.server_device_count
-    repeating = (row.hardware for row in rows[: 1 if is_served else None])
-    return {
-        **values,
-        "model": next(iter(answer.shares)),
-        "hardware": answer.scope.spell(rows[0].hardware),
-        "other": answer.scope.spell(rows[-1].hardware),
-        "precision": spell_precision(best.precision),
-        "devices": devices if devices > 1 else None,
-        "rate": f"{answer.find_server_rate(best):.3g}",
-        "runtime": best.runtime,
-        "steps": (chosen,),
-        "options": repeat_boundary(answer.scope, repeating, repeated),
-    }
+    return fill_steps(
+        [step],
+        None,
+        repeat_boundary(answer.scope, repeating, repeated),
+        model=next(iter(answer.shares)),
+        hardware=answer.scope.spell(rows[0].hardware),
+        other=answer.scope.spell(rows[-1].hardware),
+        precision=spell_precision(best.precision),
+        precisions=",".join(split_precision(row.precision)[0] for row in rows),
+        devices=devices if devices > 1 else None,
+        rate=f"{answer.find_server_rate(best):.3g}",
+        runtime=best.runtime,
+    )
 
 
-STEPS: Final = (
-    "llm {model} {hardware} {precision}[ --devices {devices}] --batch 1 --rate {rate}/s",
-    "explain {model} {hardware} {other} {precision} --runtime {runtime}",
-    "edp {model} {hardware} {precision} --runtime {runtime}",
-)
-"""Follow-up commands: on a language model, on two chips, and on one."""
+SERVE: Final = Template("llm {model} {hardware} {precision}[ --devices {devices}] --batch 1 --rate {rate}/s")
+EXPLAIN: Final = Template("explain {model} {hardware} {other} {precision} --runtime {runtime}")
+COMPARE: Final = Template("compare {model} {hardware} {other} --precision {precisions} --runtime {runtime}")
+EDP: Final = Template("edp {model} {hardware} {precision} --runtime {runtime}")
 
-FLEET: Final = Shape(
-    first=describe_answer,
-    why=list_reasons,
-    notes=lambda answer: [*describe_division(answer), *NOTES],
-    csv="rows",
-    choices=choose,
-    draw=draw,
-    limit=12,
-    parts=(
-        Part(table="rows", draw=lay_fleets, is_tight=True),
-        Part(
-            title="Power and cost",
-            table="costed",
-            columns="label | *devices | *likely_device_count? | *rented_per_month | *bought_per_month | "
-            "gco2_per_month | kwh_per_month | *maximum power power_w | mean_power_w | *idle_power_w | busy_fraction | "
-            "fails_first",
-            lay={"devices": _format_devices},
-            is_long=True,
-        ),
-        Part(
-            title="Latency and power at other rates",
-            table="queue",
-            columns="label | quantity! | *rate_per_s | load_ratio | p50_s | *p99_s | promise_s | power_w",
-            lay={name: partial(_show_time, name) for name in ("p50_s", "p99_s")},
-        ),
-        Part(
-            title="Fleet at each rate",
-            table="watched_rates",
-            columns="label | *rate_per_s | share_fraction | *device_count | busy_fraction | *power_w",
-        ),
-        Part(
-            title="Several kinds of servers",
-            table="mixtures",
-            columns="label | *form | *cost_per_month | kwh_per_month | *first_token_p99_s? | *between_p99_s? | "
-            "handover_s? | power_w | *saved_fraction | probability_best?",
-            is_long=True,
-        ),
-        Part(title="Missed targets and limits", table="missed", columns="label | *reason", is_long=True),
-    ),
-)
 
-PAGES: Final = {FleetAnswer: FLEET}
+def draw_answer(answer: FleetAnswer, asked: Asked) -> Document:
+    """Return the document of fleets, those of several kinds below the others if one of them is the best."""
+    most = asked.most(12)
+    return compose_runs(
+        answer,
+        answer.facts,
+        [*show_fleets(answer, most), *(show_mixtures(answer, most) if answer.joined else ())],
+        answer.rows,
+        title=title_fleets(answer),
+        headline=describe_answer(answer.facts),
+        reasons=list_reasons(answer.facts)[:MOST_WHY],
+        details=list_details(answer, most),
+        notes=[*describe_division(answer), *NOTES],
+        steps=list_steps(answer, asked.repeated),
+    )
+
+
+PAGES: Final = {FleetAnswer: Page[FleetAnswer](draw=draw_answer, draw_figures=draw)}

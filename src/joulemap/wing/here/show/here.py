@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from joulemap.ask import Choice, Entry, Facts, Limit, Quantity, Refusal, Subject
-from joulemap.domain import make_table
+from joulemap.domain import Table, make_table
 from joulemap.show import (
+    Asked,
+    Document,
     Grid,
-    Part,
-    Sheet,
+    Page,
+    Section,
     Template,
     Text,
+    compose,
     describe_choice,
     join_names,
-    lay_rows,
+    lay_columns,
     list_facts,
     show_chance,
     show_ends,
     show_interval,
     show_plain,
     show_quantity,
+    show_table,
 )
 from joulemap.wing.here.ask.here import HereAnswer
-from joulemap.wing.here.generated.row import ServedHere
+from joulemap.wing.here.generated.row import DeviceRow, RunHere, ServedHere
 from joulemap.wing.here.match import CPU
 from joulemap.wing.llm.serve import READING_RATE
 
@@ -175,6 +179,18 @@ def _show_rate(row: ServedHere) -> str:
     return "" if row.tokens_per_s is None else show_quantity(row.tokens_per_s, "")
 
 
+def _show_range(row: ServedHere) -> str:
+    """Return the ends of the interval of the tokens per second."""
+    return show_ends(row.tokens_per_s, "", row.between_half_width)
+
+
+def lay_runs(answer: HereAnswer, table: Table[RunHere]) -> Grid:
+    """Return the table of models other than language models."""
+    of = RunHere
+    keep = (of.model, of.latency_s, of.energy_j, of.latency_half_width, of.reason)
+    return lay_columns(answer, table, of.table, keep=keep)
+
+
 def lay_served(answer: HereAnswer, limit: int) -> Grid:
     """Return the table of language models that run: of one model, or the popular models near the decision."""
     running = [row for row in answer.served if row.tokens_per_s]
@@ -182,20 +198,24 @@ def lay_served(answer: HereAnswer, limit: int) -> Grid:
     best = next((answer.served[one.run - 1] for one in answer.facts.of(Choice)), None)
     begin = max(0, next((index for index, row in enumerate(rows) if row is best), 0) + 1 - limit)
     window = rows[begin : begin + limit]
-    ranges, context = ("between_half_width | ", "context_tokens= | ") if answer.model else ("", "")
-    laid = lay_rows(
-        answer,
-        make_table("here", ServedHere, window),
-        f"{'' if answer.model else 'model | '}weights= | label{SAME if len(answer.parts) > 1 else '!'} | fits! | "
-        f"tokens_per_s | {ranges}output_token_j | first_token_s | power_w= | {context}usd_per_million | "
-        "memory_fraction",
-        keep="label weights between_half_width first_token_s",
-        ranked="tokens_per_s output_token_j",
-        pictures="tokens_per_s",
-        tokens_per_s=_show_rate,
-        between_half_width=lambda row: show_ends(row.tokens_per_s, "", row.between_half_width),
-        label=partial(_shorten, answer),
+    of, is_one = ServedHere, bool(answer.model)
+    label = of.label.by(partial(_shorten, answer))
+    columns = (
+        None if is_one else of.model,
+        of.weights.or_common,
+        label.or_common if len(answer.parts) > 1 else label.if_varied,
+        of.fits.if_varied,
+        of.tokens_per_s.by(_show_rate).ranking.drawn,
+        of.between_half_width.by(_show_range) if is_one else None,
+        of.output_token_j.ranking,
+        of.first_token_s,
+        of.power_w.or_common,
+        of.context_tokens.or_common if is_one else None,
+        of.usd_per_million,
+        of.memory_fraction,
     )
+    keep = (of.label, of.weights, of.between_half_width, of.first_token_s)
+    laid = lay_columns(answer, make_table("here", of, window), columns, keep=keep)
     places = [index for index, row in enumerate(window) if row is best]
     chosen = WEIGHTS if WEIGHTS in laid.headings else RATE  # precise weights win over faster ones
     (marked_column,) = (at for at, one in enumerate(laid.headings) if one == (chosen if answer.model else MODEL))
@@ -211,88 +231,67 @@ def _shorten(answer: HereAnswer, row: ServedHere) -> str:
     return WITH_CPU(device=row.cards) if row.cards and has_one else row.label
 
 
-def choose(answer: HereAnswer, limit: int, **_: Any) -> Mapping[str, Any]:
-    """Return the title, the first table, and the title of the table of other models."""
+def lay_every(answer: HereAnswer) -> list[Section]:
+    """Return the section of language models on every chip."""
+    of = ServedHere
+    columns = (
+        of.model.kept,
+        of.weights,
+        of.label.kept,
+        of.fits.kept,
+        of.context_tokens,
+        of.first_token_s.within(of.first_token_half_width),
+        of.tokens_per_s.by(_show_rate).kept,
+        of.power_w.kept,
+        of.output_token_j.within(of.output_token_half_width),
+        of.memory_fraction,
+        of.reason.if_any,
+    )
+    return show_table(answer, "Language models on every chip", answer.every, columns)
+
+
+def draw_here(answer: HereAnswer, asked: Asked) -> Document:
+    """Return the document of this machine."""
+    batch = (answer.runs[0].batch or 1) if answer.runs else 1
     grid = None
     if answer.shown:
-        grid = lay_served(answer, limit) if answer.served else lay_rows(answer, answer.runs, RUN_COLUMNS, **RUNS)
-    asked = [LENGTHS(answer), OUTPUT_LENGTH(answer), ENGINE_NAME] if answer.served else []
+        grid = lay_served(answer, asked.most(6)) if answer.served else lay_runs(answer, answer.runs)
+    said = [LENGTHS(answer), OUTPUT_LENGTH(answer), ENGINE_NAME] if answer.served else []
     title = (TITLE_OF_MODEL if answer.model else HERE_TITLE)(
         answer,
         parts=list(answer.parts) or [NO_CHIP],
         memory=answer.memory or None,
-        asked=[*asked, *(grid.common if grid is not None else ())],
+        asked=[*said, *(grid.common if grid is not None else ())],
     )
+    lines = [Text(line) for line in (describe_slower(answer), describe_refused(answer.facts)) if line]
     precisions = join_names(list(dict.fromkeys(row.precision for row in answer.runs)))
-    batch = (answer.runs[0].batch or 1) if answer.runs else 1
     others = RUN(models="Other models", batch=batch, precision=precisions)
-    return {"title": title, "grid": grid, "headed": others}
-
-
-def list_data(answer: HereAnswer, told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what programs get: the texts, the tables and the facts."""
-    facts = list_facts(answer.facts)
-    return {
-        "answer": told["answer"],
-        "how_sure": told["how_sure"],
+    document = compose(
+        answer,
+        [Section("", (grid, *lines), is_tight=True)] if grid is not None else [],
+        answer.main,
+        title=title,
+        headline=describe_answer(answer.facts, answer.model, batch),
+        details=[
+            *show_table(answer, "Chips", answer.devices, DeviceRow.table, noun="chips"),
+            *lay_every(answer),
+            *([Section(others, lay_runs(answer, answer.others))] if answer.others else []),
+        ],
+        notes=(*answer.gaps, *answer.assumptions),
+        facts=answer.facts,
+    )
+    told = list_facts(answer.facts)
+    data = {
+        "answer": document.answer,
+        "how_sure": document.sure,
         **answer.data(),
-        "asked": facts["asked"],
-        "facts": facts["facts"],
-        "configurations": facts["runs"],  # `runs` is a table
+        "asked": told["asked"],
+        "facts": told["facts"],
+        "configurations": told["runs"],  # `runs` is a table
         "notes": answer.assumptions,
         "next_steps": answer.checks,
     }
+    return attrs.evolve(document, data=data, steps=tuple(answer.checks))
 
 
-RUN_COLUMNS: Final = (
-    "model! | label | precision! | latency_s | -latency_s:latency_half_width | energy_j:energy_half_width | per_s | "
-    "power_w | memory_bytes | reason?"
-)
-RUNS: Final[Mapping[str, Any]] = {
-    "keep": "model latency_s energy_j latency_half_width reason",
-    "ranked": "latency_s",
-    "pictures": "latency_half_width",
-    "noun": "rows",
-}
-"""Options of the table of models other than language models."""
-
-PAGES: Final = {
-    HereAnswer: Sheet(
-        first=lambda answer: describe_answer(
-            answer.facts, answer.model, (answer.runs[0].batch or 1) if answer.runs else 1
-        ),
-        is_decision=True,
-        notes=lambda answer: (*answer.gaps, *answer.assumptions),
-        steps=lambda answer: answer.checks,
-        data=list_data,
-        csv="main",
-        choices=choose,
-        limit=6,
-        parts=(
-            Part(
-                table="shown",
-                is_tight=True,
-                draw=lambda answer, _rows, _limit, grid, **_: (
-                    grid,
-                    *(Text(line) for line in (describe_slower(answer), describe_refused(answer.facts)) if line),
-                ),
-            ),
-            Part(
-                title="Chips",
-                table="devices",
-                columns="*printed | *label | kind | *chip_count | memory_bytes | *usable_bytes | memory_bytes_per_s | "
-                "power_w | *origin",
-                lay={"noun": "chips"},
-            ),
-            Part(
-                title="Language models on every chip",
-                table="every",
-                columns="*model | weights | *label | *fits | context_tokens | first_token_s:first_token_half_width | "
-                "*tokens_per_s | *power_w | output_token_j:output_token_half_width | memory_fraction | "
-                "reason?",
-                lay={"noun": "rows", "tokens_per_s": _show_rate},
-            ),
-            Part(title="{headed}", table="others", columns=RUN_COLUMNS, lay=RUNS),
-        ),
-    )
-}
+PAGES: Final = {HereAnswer: Page[HereAnswer](draw=draw_here)}

@@ -16,6 +16,8 @@ WORKS: Final = Template("no language models on NPUs: llama.cpp has no kernels fo
 SHARED: Final = Template("{label} shares the machine's memory with the processor")
 NO_COUNT: Final = Template("{tool}: {field} is {value}: expected a number from 0 on")
 NO_PROCESSOR: Final = Template("{reason}; name a chip instead, as in `joulemap llm llama-3.1-8b ryzen_9_7950x`")
+NO_PROFILER: Final = "processor unknown: neither sysctl nor system_profiler answers"
+NO_CIM: Final = "processor unknown: Get-CimInstance Win32_Processor does not answer"
 NO_GRAPHICS: Final = "no GPU found; in a container, pass the device and its tool (such as nvidia-smi) through"
 NO_DRIVER: Final = Template(
     "{name}: nvidia-smi does not answer; install NVIDIA's driver, or share the GPU with the container"
@@ -39,6 +41,8 @@ PROBE: Final = Template("measured: {stream:B/s} stream bandwidth, {product:1/s} 
 
 WORDS: Final = Words(caveats={"gap": Template("{text}")})
 MEMORY_LINE: Final = Template("{capacity:B} of memory[ at {rate:B/s}][ ({kind})]")
+DERIVED: Final = Template("derived from what the machine reports[; {assumed} assumed]")
+PROBED: Final = "derived, with measured bandwidth"
 CATALOGUE: Final = Template("catalogue[; {read:and} from this machine][; {assumed} assumed]")
 
 VERIFY: Final = Template("{command} | joulemap verify - --hardware {hardware}[ {facts}]")

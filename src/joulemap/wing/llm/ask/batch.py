@@ -10,6 +10,7 @@ import attrs
 from joulemap.ask import (
     UNKNOWN,
     Choice,
+    Entry,
     Facts,
     Finding,
     Quantity,
@@ -19,6 +20,7 @@ from joulemap.ask import (
     choose,
     find_caveats,
 )
+from joulemap.domain import first_of_each
 from joulemap.wing.llm.ask.served import (
     COST,
     DECODE_ENERGY,
@@ -27,7 +29,6 @@ from joulemap.wing.llm.ask.served import (
     RATE,
     TIME,
     ExaminedDeployment,
-    enter,
     find_served,
     name_runs,
     represent,
@@ -43,22 +44,15 @@ GOALS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Goal of a winner, most important first -> metric."""
 
-VALUES: Final[Mapping[str, tuple[str, str]]] = {
+VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "batch": ("batch", ""),
     RATE: ("tokens_per_s", "1/s"),
-    DECODE_ENERGY: ("output_token_j", "J"),
-    TIME: ("between_s", "s"),
-    FIRST: ("first_token_s", "s"),
-    COST: ("output_usd_per_million", "USD"),
+    DECODE_ENERGY: ("output_token_j", "J", "output_token_half_width"),
+    TIME: ("between_s", "s", "between_half_width"),
+    FIRST: ("first_token_s", "s", "first_token_half_width"),
+    COST: ("output_usd_per_million", "USD", "output_usd_half_width"),
 }
-"""Metric -> field of a row, and unit."""
-
-WIDTHS: Final = {
-    DECODE_ENERGY: "output_token_half_width",
-    TIME: "between_half_width",
-    FIRST: "first_token_half_width",
-    COST: "output_usd_half_width",
-}
+"""Metric -> field of a row, unit, and field with the half-width."""
 
 
 def find_facts(
@@ -90,7 +84,9 @@ def find_facts(
         for key, row in enumerate(rows, 1)
     ]
     served = {key: row for key, row in enumerate(rows, 1) if row.status == OK}
-    choices = [*_choose(winners, served)] if len({row.label for row in served.values()}) > 1 else []
+    entries = {key: Entry.read(key, row, VALUES) for key, row in served.items()}
+    labels = {key: row.label for key, row in served.items()}
+    choices = [*_choose(winners, entries, labels)] if len({*labels.values()}) > 1 else []
     most_context = question.decoder.context_length
     own = (
         *find_served((one for one in deployed if one.key in served), question.stack.label, most_context=most_context),
@@ -108,13 +104,15 @@ def find_facts(
         facts=(
             *choices,
             *_list_bounds(served),
-            *(enter(key, row, VALUES, WIDTHS) for key, row in served.items()),
+            *entries.values(),
             *caveats,
         ),
     )
 
 
-def _choose(winners: Iterable[ServedWinner], served: Mapping[int, ServedRow]) -> Iterator[Choice]:
+def _choose(
+    winners: Iterable[ServedWinner], entries: Mapping[int, Entry], labels: Mapping[int, str]
+) -> Iterator[Choice]:
     """Yield the best hardware by each goal at its best batch, then the other hardware by rank.
 
     A goal without a value of the first two by the first goal, such as a cost without its price, decides nothing.
@@ -124,20 +122,16 @@ def _choose(winners: Iterable[ServedWinner], served: Mapping[int, ServedRow]) ->
     for goal, metric in GOALS.items():
         if (winner := known.get(goal)) is None:
             continue
-        field, unit = VALUES[metric]
-        best: dict[str, tuple[float, int]] = {}
-        for key, row in served.items():
-            if (value := getattr(row, field)) is not None:
-                best[row.label] = min(best.get(row.label, (value, key)), (value, key))
+        known_values = {key: one.values[metric] for key, one in entries.items() if metric in one.values}
+        ranked = sorted(known_values, key=lambda key: (known_values[key].value, key))
+        best = first_of_each(ranked, labels.__getitem__)
         leaders = leaders or {winner.label, winner.runner_up or winner.label}
         if not leaders <= best.keys():
             continue
-        half = WIDTHS[metric]
-        values = {key: Quantity(value, unit, getattr(served[key], half)) for value, key in sorted(best.values())}
-        rival = best[winner.runner_up][1] if winner.runner_up in best else None
-        choice = choose(metric, values, chance=winner.probability_best)
+        rival = best.get(winner.runner_up or "")
+        choice = choose(metric, {key: known_values[key] for key in best.values()}, chance=winner.probability_best)
         choice = attrs.evolve(choice, ahead=winner.probability_ahead if rival in choice.runs[1:2] else choice.ahead)
-        yield attrs.evolve(choice, tied=tuple(best[one][1] for one in winner.rivals if one in best))
+        yield attrs.evolve(choice, tied=tuple(best[one] for one in winner.rivals if one in best))
 
 
 def _list_bounds(served: Mapping[int, ServedRow]) -> Iterator[Share]:

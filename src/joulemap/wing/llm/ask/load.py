@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Final
 
-from joulemap.ask import UNKNOWN, Choice, Facts, Finding, Limit, Quantity, Scope, Share, choose, find_caveats
+from joulemap.ask import UNKNOWN, Entry, Facts, Finding, Limit, Quantity, Scope, Share, choose, find_caveats
 from joulemap.domain import LEAST_ASSUMED, MOSTLY_STATIC
 from joulemap.wing.llm.ask.served import (
     COST,
@@ -21,7 +22,6 @@ from joulemap.wing.llm.ask.served import (
     TIME,
     USE,
     ExaminedDeployment,
-    enter,
     find_served,
     name_runs,
     represent,
@@ -38,20 +38,17 @@ ASSUMED: Final = "assumed"
 LEAST_IDLE: Final = 0.01
 """Minimum idle share of the energy that is a fact."""
 
-VALUES: Final[Mapping[str, tuple[str, str]]] = {
-    TAIL: ("first_token_p99_s", "s"),
+VALUES: Final[Mapping[str, tuple[str, ...]]] = {
+    TAIL: ("first_token_p99_s", "s", "first_token_half_width"),
     FIRST: ("first_token_s", "s"),
     TIME: ("between_s", "s"),
-    ENERGY: ("output_token_j", "J"),
+    ENERGY: ("output_token_j", "J", "output_token_half_width"),
     RATE: ("output_tokens_per_s", "1/s"),
     SERVED_RATE: ("served_per_s", "1/s"),
     COST: ("output_usd_per_million", "USD"),
     **REUSE,
 }
-"""Metric -> field of a row, and unit."""
-
-WIDTHS: Final = {TAIL: "first_token_half_width", ENERGY: "output_token_half_width"}
-"""Metric that chooses -> field with the half-width of a batch."""
+"""Metric -> field of a row, unit, and field of a batch with the half-width."""
 
 
 def find_facts(
@@ -82,8 +79,10 @@ def find_facts(
             ExaminedDeployment.of(key, row, steps.get(row.hardware), hosts, slow_step_s=row.between_s, **known)
         )
     kept = {key: row for key, row in rows.items() if not row.is_growing}
-    costs = [] if any(getattr(row, VALUES[COST][0]) is None for row in kept.values()) else [COST]
-    choices = [_choose(kept, metric, batches) for metric in (*WIDTHS, *costs)] if len(kept) > 1 and not pools else []
+    entries = {key: Entry.read(key, _join(row, batches[key]), VALUES) for key, row in rows.items()}
+    values = {key: entries[key].values for key in kept} if len(kept) > 1 and not pools else {}
+    shared = [metric for metric in (TAIL, ENERGY, COST) if values and all(metric in one for one in values.values())]
+    choices = [choose(metric, {key: one[metric] for key, one in values.items()}) for metric in shared]
     most_context = question.decoder.context_length
     own = (
         *find_served(deployed, question.stack.label, most_context=most_context),
@@ -95,9 +94,8 @@ def find_facts(
     caveats = find_caveats(
         scope.part(stored), choices, metric="latency", more=own, stands_for=stored, but=(*OTHER_INTERVALS, ASSUMED)
     )
-    entries = [enter(key, row, VALUES, WIDTHS, batches[key]) for key, row in rows.items()]
     limits, shares = _list_limits(rows), _list_shares(rows, pools)
-    facts = (*choices, *limits, *shares, *entries, *caveats)
+    facts = (*choices, *limits, *shares, *entries.values(), *caveats)
     return Facts(asked=(TAIL, ENERGY), runs=name_runs(scope, deployed), facts=facts)
 
 
@@ -106,18 +104,17 @@ def _find_assumed(rows: Mapping[int, LoadRow]) -> Iterator[Finding]:
     for key, row in rows.items():
         if (assumed := find_assumed(row)) is not None and assumed.fraction >= LEAST_ASSUMED:
             mostly = "static" if assumed.static_fraction >= MOSTLY_STATIC * assumed.fraction else ""
-            yield Finding(kind=ASSUMED, run_id=key, values={"share_fraction": assumed.fraction, "mostly": mostly})
+            yield Finding(kind=ASSUMED, run_id=key, values={"energy_fraction": assumed.fraction, "mostly": mostly})
+
+
+def _join(row: LoadRow, batch: ServedRow | None) -> SimpleNamespace:
+    """Return the fields of a row, and those that only its smallest batch has."""
+    fields = {} if batch is None else batch.record()
+    return SimpleNamespace(**fields | row.record())
 
 
 def _key(row: LoadRow | ServedRow) -> tuple[str, str, int]:
     return row.hardware, row.precision, row.device_count
-
-
-def _choose(rows: Mapping[int, LoadRow], metric: str, batches: Mapping[int, ServedRow | None]) -> Choice:
-    """Return the best deployment by a metric, and those that are statistically tied with it."""
-    field, unit = VALUES[metric]
-    widths = {key: getattr(batches[key], WIDTHS.get(metric, ""), None) for key in rows}
-    return choose(metric, {key: Quantity(float(getattr(row, field)), unit, widths[key]) for key, row in rows.items()})
 
 
 def _list_limits(rows: Mapping[int, LoadRow]) -> Iterator[Limit]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from joulemap.ask import Change, Choice, Entry, Fact, Facts, Quantity, RunAnswer, Scope, Share, Subject, find_caveats
+from joulemap.ask import Change, Entry, Fact, Facts, Quantity, RunAnswer, Scope, Share, Subject, choose, find_caveats
 from joulemap.ask.architecture import opening_classes
 from joulemap.domain import Settings, Table
 from joulemap.generated.architectures import ArchitectureSummary
@@ -102,23 +102,13 @@ def find_facts(scope: Scope, pairs: Sequence[tuple[ArchitectureSummary, Architec
         for phase, row in zip(PHASE_NAMES, pair, strict=True)
     }
     facts: list[Fact] = []
-    counts = dict(zip(PHASE_NAMES, (tokens, 1), strict=True))
-    for phase, rows in zip(PHASE_NAMES, zip(*pairs, strict=True), strict=True):
-        count = counts[phase]
-        least = sorted(rows, key=lambda row: row.energy_j or 0.0)
-        each = [(row.energy_j or 0.0) / count for row in least[:2]]
-        facts.append(
-            Choice(
-                runs=tuple(row.run_id for row in least),
-                metric="energy",
-                value=Quantity(each[0], "J"),
-                ratio=each[1] / each[0] if len(each) > 1 and each[0] else None,
-                per="token",
-            )
-        )
-        for row in rows:
-            each_j = Quantity((row.energy_j or 0.0) / count, "J", scope.outlines[row.run_id].energy_half_width)
-            facts.append(Entry(runs=(row.run_id,), values={"energy": each_j}))
+    for count, rows in zip((tokens, 1), zip(*pairs, strict=True), strict=True):
+        values = {
+            row.run_id: Quantity((row.energy_j or 0.0) / count, "J", scope.outlines[row.run_id].energy_half_width)
+            for row in rows
+        }
+        facts.append(choose("energy", values, per="token"))
+        facts += [Entry(runs=(run_id,), values={"energy": value}) for run_id, value in values.items()]
     for pair in pairs:
         facts += _contrast(pair, tokens)
     first = [pair[0].run_id for pair in pairs]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from joulemap.ask import Checks, Entry, Finding, Quantity, Scope, Subject
+from joulemap.ask import Checks, Finding, Quantity, Scope, Subject
 from joulemap.ask.check import find_checks
 from joulemap.catalog import LANGUAGE, CheckedRun
 from joulemap.physics import split_precision
@@ -29,7 +29,7 @@ IDLE: Final = "idle"
 USE: Final = "utilization"
 """Metrics of served language models, beside those of the core."""
 
-REUSE: Final[Mapping[str, tuple[str, str]]] = {
+REUSE: Final[Mapping[str, tuple[str, ...]]] = {
     "prefix_hits": ("prefix_hit_fraction", ""),
     "hits_below": ("tier_hit_fraction", ""),
     "energy_per_request": ("request_j", "J"),
@@ -78,18 +78,6 @@ class ExaminedDeployment:
         names = ("hardware", "device_count", "precision")
         host = hosts.get(row.hardware, SlowHost())
         return cls(key=key, host=host, **{name: getattr(row, name) for name in names}, **known, **own)
-
-
-def enter(
-    key: int, row: Any, values: Mapping[str, tuple[str, str]], widths: Mapping[str, str], wide: Any = None
-) -> Entry:
-    """Return the values of a row by metric; `wide` is the row with the half-widths, if it is another one."""
-    found = {
-        metric: Quantity(float(value), unit, getattr(wide or row, widths.get(metric, ""), None) or None)
-        for metric, (field, unit) in values.items()
-        if (value := getattr(row, field)) is not None
-    }
-    return Entry(runs=(key,), values=found)
 
 
 def find_served(deployed: Iterable[ExaminedDeployment], engine: str, *, most_context: int = 0) -> Iterator[Finding]:

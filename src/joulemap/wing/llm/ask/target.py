@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from joulemap.ask import (
     Choice,
+    Entry,
     Facts,
     Finding,
     Limit,
@@ -23,7 +24,6 @@ from joulemap.wing.llm.ask.served import (
     REUSE,
     TIME,
     ExaminedDeployment,
-    enter,
     find_served,
     name_runs,
     represent,
@@ -48,19 +48,17 @@ SIMPLER: Final = "simpler"
 PUBLISHED: Final = "published"
 """Metric of the choice among deployments in the checkpoint's own precision."""
 
-VALUES: Final[Mapping[str, tuple[str, str]]] = {
+VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     COST: ("usd_per_million", "USD"),
     ENERGY: ("million_j", "J"),
-    FIRST: ("first_token_s", "s"),
-    TIME: ("between_s", "s"),
+    FIRST: ("first_token_s", "s", "first_token_half_width"),
+    TIME: ("between_s", "s", "between_half_width"),
     "met_probability": ("met_probability", ""),
     "servers": ("server_count", ""),
     "prefill_servers": ("prefill_server_count", ""),
     **REUSE,
 }
-"""Metric -> field of a row, and unit."""
-
-WIDTHS: Final = {FIRST: "first_token_half_width", TIME: "between_half_width"}
+"""Metric -> field of a row, unit, and field with the half-width."""
 
 
 def find_facts(
@@ -91,47 +89,45 @@ def find_facts(
         )
         for key, row in by_key.items()
     ]
-    choices = [*_choose(by_key)]
+    choices = [*list_choices(by_key)]
     own = (*find_served(deployed, engine), *_find_losses(by_key))
     caveats = weigh_findings([*represent_rows(findings, represent(deployed)), *own], choices)
-    entries = [enter(key, row, VALUES, WIDTHS) for key, row in by_key.items()]
+    entries = [Entry.read(key, row, VALUES) for key, row in by_key.items()]
     limits = [limit for key, row in by_key.items() for limit in _list_limits(key, row, target)]
-    metric = COST if choices[0].metric == COST else ENERGY
     return Facts(
-        asked=(metric, FIRST, TIME),
+        asked=(choices[0].metric, FIRST, TIME),
         runs=name_runs(scope, deployed),
         facts=(*choices, *limits, *entries, *caveats),
     )
 
 
-def _choose(by_key: Mapping[int, UserRow]) -> Iterator[Choice]:
+def list_choices(by_key: Mapping[int, UserRow]) -> Iterator[Choice]:
     """Yield the chosen deployment, then cheaper ones that are less likely to do, simpler and published ones."""
     rows = list(by_key.values())
     keys = {id(row): key for key, row in by_key.items()}
     best = choose_row(rows)
-    following = find_next(rows, best)
-    metric, value = _value(best)
-    yield Choice(
-        runs=(keys[id(best)], *([keys[id(following)]] if following is not None else [])),
-        metric=metric,
-        value=value,
-        ratio=None if following is None else compare_costs(following, best),
-        probability=best.met_probability,
-    )
-    simpler = find_simpler(rows, best)
+    named, chance = (best.hardware, rows[0].hardware), best.met_probability or 0.0
+    least = LIKELY if chance >= LIKELY else 0.0
     published = [row for row in rows if row.is_published]
-    own = choose_row(published) if published and not best.is_published and best.is_met else None
-    for name, row in ((CHEAPER, rows[0] if best is not rows[0] else None), (SIMPLER, simpler), (PUBLISHED, own)):
+    others = {
+        "": _find_met((row for row in rows if row.hardware not in named), least) if best.is_met else None,
+        CHEAPER: rows[0] if best is not rows[0] else None,
+        SIMPLER: _find_met((row for row in rows if not row.prefill_server_count), min(chance, LIKELY))
+        if best.is_met and best.prefill_server_count
+        else None,
+        PUBLISHED: choose_row(published) if published and not best.is_published and best.is_met else None,
+    }
+    for name, other in others.items():
+        row, rival = (other, best) if name else (best, other)
         if row is not None:
-            runs = (keys[id(row)], keys[id(best)])
-            ratio = compare_costs(best, row)
-            yield Choice(runs=runs, metric=name, value=_value(row)[1], ratio=ratio, probability=row.met_probability)
-
-
-def _value(row: UserRow) -> tuple[str, Quantity]:
-    if row.usd_per_million is None:
-        return ENERGY, Quantity(row.million_j, "J")
-    return COST, Quantity(row.usd_per_million, "USD")
+            metric, unit = (ENERGY, "J") if row.usd_per_million is None else (COST, "USD")
+            yield Choice(
+                runs=tuple(keys[id(one)] for one in (row, rival) if one is not None),
+                metric=name or metric,
+                value=Quantity(getattr(row, VALUES[metric][0]), unit),
+                ratio=None if rival is None else compare_costs(rival, row),
+                probability=row.met_probability,
+            )
 
 
 def _list_limits(key: int, row: UserRow, target: LatencyTarget) -> Iterator[Limit]:
@@ -158,34 +154,15 @@ def choose_row(rows: Sequence[UserRow]) -> UserRow:
     `rows` are sorted, best first. Return the first if none is as likely, or if that one costs more than `DEAR` times
     the first.
     """
-    first = rows[0]
-    surer = next((row for row in rows if row.is_met and (row.met_probability or 0.0) >= LIKELY), None)
-    times = compare_costs(surer, first) if surer else None
-    return surer if surer is not None and (times is None or times <= DEAR) else first
+    surer = _find_met(rows, LIKELY)
+    return rows[0] if surer is None or (compare_costs(surer, rows[0]) or 0.0) > DEAR else surer
+
+
+def _find_met(rows: Iterable[UserRow], least: float) -> UserRow | None:
+    """Return the first deployment that meets the target with a probability of at least `least`; None without any."""
+    return next((row for row in rows if row.is_met and (row.met_probability or 0.0) >= least), None)
 
 
 def compare_costs(row: UserRow, other: UserRow) -> float | None:
     """Return the cost of `row` divided by the cost of `other`; None if either is unknown."""
     return row.usd_per_million / other.usd_per_million if row.usd_per_million and other.usd_per_million else None
-
-
-def find_simpler(rows: Sequence[UserRow], best: UserRow) -> UserRow | None:
-    """Return the cheapest deployment without separate pools that meets the target; None if `best` has no pools.
-
-    Its probability of meeting the target is at least that of `best` or `LIKELY`, whichever is lower.
-    """
-    least = min(best.met_probability or 0.0, LIKELY)
-    others = (row for row in rows if row.is_met and not row.prefill_server_count)
-    simpler = next((row for row in others if (row.met_probability or 0.0) >= least), None)
-    return simpler if best.is_met and best.prefill_server_count else None
-
-
-def find_next(rows: Sequence[UserRow], best: UserRow) -> UserRow | None:
-    """Return the cheapest deployment of another chip that meets the target; None if `best` misses it.
-
-    If `best` meets the target with `LIKELY` probability, so must the returned deployment.
-    """
-    least = LIKELY if (best.met_probability or 0.0) >= LIKELY else 0.0
-    named = (best.hardware, rows[0].hardware)
-    others = (row for row in rows if row.is_met and row.hardware not in named)
-    return next((row for row in others if (row.met_probability or 0.0) >= least), None) if best.is_met else None

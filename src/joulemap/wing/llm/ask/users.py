@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import attrs
 
 from joulemap.ask import Checks, Facts, Finding, Refusal, RunAnswer, Scope, drop_idle_hours, list_findings
-from joulemap.domain import SERVED, Settings, Table, make_table
+from joulemap.domain import SERVED, Settings, Table, first_of_each, make_table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.plan import Plan, Source
 from joulemap.system import UnsupportedError, UsageError, frozen
@@ -29,14 +29,12 @@ from joulemap.wing.llm.capacity.users import (
     find_deployment,
     find_likelier,
     form_row,
-    name_servers,
     rank_rows,
     read_paid,
 )
 from joulemap.wing.llm.decoder.pass_name import find_alias
 from joulemap.wing.llm.generated.row import ServedPhase, UserRow
 from joulemap.wing.llm.phase import ANSWER
-from joulemap.wing.llm.serving.batch import BatchCost
 from joulemap.wing.llm.setting import SERVING, Serving
 from joulemap.wing.llm.stack import describe_engine
 
@@ -45,9 +43,6 @@ COLLECTED: Final = 20
 
 Subject = tuple[Scope, "dict[str, ServedPhase]", "list[Finding | Refusal]"]
 """(stored runs, hardware -> decode step that represents it, findings about these runs)."""
-
-DeploymentChoice = tuple["SharedServers", bool, "Plan"]
-"""(deployment, True if it uses the published precision, plan)."""
 
 
 @frozen(kw_only=True)
@@ -127,29 +122,23 @@ def serve_users(
     settings = drop_idle_hours(attrs.evolve(settings, batch=(1,)))
     choices = ServedModel(name=model, settings=settings, serving=serving).list_choices(source)
     question, whole = choices[0][:2]
-    is_free = not settings.precision and not settings.weight_precision and question.is_published
-    deployments: list[DeploymentChoice] = []
-    seen: set[tuple[str, str]] = set()
+    plans: dict[tuple[str, str], tuple[SharedServers, Plan]] = {}
     reasons: dict[str, str] = {}
-    asked = [(own, plan, case) for own, plan, cases in choices for case in cases]
-    for number, (own, plan, case) in enumerate(asked, 1):
+    for number, (plan, case) in enumerate(((plan, case) for _, plan, cases in choices for case in cases), 1):
         one = find_deployment(case, target)
         if isinstance(one, str):
             reasons.setdefault(case.hardware, one)
-        # several values of --devices may lead to the same deployment
-        elif (named := (name_servers(one), one.case.precision)) not in seen:
-            seen.add(named)
-            deployments.append((one, is_free and own is question, plan))
+        else:  # several values of --devices may lead to the same deployment
+            plans.setdefault(one.name, (one, plan))
         if number % COLLECTED == 0:
             question.workloads.release()
             gc.collect()  # passes of many deployments take gigabytes, and commands run with automatic collection off
-    served = {one.case.hardware for one, *_ in deployments}
-    if not deployments:
+    if not plans:
         raise UnsupportedError("; ".join(dict.fromkeys(reasons.values())))
-    tables, paid, (subject, steps, findings) = _pay(source, question, whole, deployments)
-    rows = [_form_row(one, is_published, paid) for one, is_published, *_ in deployments]
-    ranked = rank_rows([*rows, *_list_likelier(deployments, rows, paid)])
-    hosts = {one.case.hardware: SlowHost.of(one.case.server) for one, *_ in deployments}
+    tables, paid, (subject, steps, findings) = _pay(source, question, whole, [*plans.values()])
+    rows = {one: form_row(one, paid[one.case.hardware]) for one, _ in plans.values()}
+    ranked = rank_rows([*rows.values(), *_list_likelier(rows, paid)])
+    hosts = {one.case.hardware: SlowHost.of(one.case.server) for one in rows}
     facts = find_facts(subject, ranked, target, steps, findings, hosts=hosts, engine=question.stack.label)
     return UsersAnswer(
         model=question.decoder.name,
@@ -158,49 +147,37 @@ def serve_users(
         target=target,
         engine=describe_engine(question.serving.engine),
         stored=question.describe_unknown(),
-        wide_cache=describe_cache(one.case for one, *_ in deployments),
+        wide_cache=describe_cache(one.case for one in rows),
         facts=facts,
         rows=make_table("llm users", UserRow, ranked),
-        not_taken=tuple(dict.fromkeys(reason for name, reason in reasons.items() if name not in served)),
+        not_taken=tuple(dict.fromkeys(reason for name, reason in reasons.items() if name not in hosts)),
         **tables,
     )
 
 
-def _form_row(one: SharedServers, is_published: bool, paid: dict[str, Paid]) -> UserRow:
-    quality = "" if is_published else one.case.quality
-    return form_row(one, paid.get(one.case.hardware, Paid()), quality, is_published=is_published)
-
-
-def _list_likelier(
-    choices: Sequence[DeploymentChoice],
-    rows: Sequence[UserRow],
-    paid: dict[str, Paid],
-) -> list[UserRow]:
+def _list_likelier(rows: Mapping[SharedServers, UserRow], paid: Mapping[str, Paid]) -> list[UserRow]:
     """Return larger deployments for chips whose smallest deployment within the target is not safe.
 
     A safe deployment meets the target with `LIKELY` probability. Each one costs less than every other safe deployment
     of its chip, and at most `DEAR` times the lowest cost.
     """
-    lowest = min((_cost(row) for row in rows if row.is_met), default=math.inf)
+    lowest = min((_cost(row) for row in rows.values() if row.is_met), default=math.inf)
     if lowest == math.inf:
         return []
     most: dict[str, float] = {}  # cost per chip above which a deployment is not named
-    for row in rows:
+    for row in rows.values():
         is_safe = row.is_met and (row.met_probability or 0.0) >= LIKELY
         most[row.hardware] = min(most.get(row.hardware, DEAR * lowest), _cost(row) if is_safe else math.inf)
     more: list[UserRow] = []
-    known = {(row.label, row.precision) for row in rows}
-    by_cost: list[tuple[UserRow, DeploymentChoice]] = sorted(
-        zip(rows, choices, strict=True), key=lambda pair: _cost(pair[0])
-    )
-    for row, (one, is_published, _) in by_cost:
+    known = {one.name for one in rows}
+    for one, row in sorted(rows.items(), key=lambda pair: _cost(pair[1])):
         ratio = most[row.hardware] / _cost(row)
         if not row.is_met or row.met_probability is None or row.met_probability >= LIKELY or ratio <= 1.0:
             continue
         other = find_likelier(one, paid[row.hardware], likely=LIKELY, most_ratio=ratio)
-        if other is not None and (name_servers(other), other.case.precision) not in known:
-            known.add((name_servers(other), other.case.precision))
-            more.append(_form_row(other, is_published, paid))
+        if other is not None and other.name not in known:
+            known.add(other.name)
+            more.append(form_row(other, paid[row.hardware]))
             most[row.hardware] = _cost(more[-1])
     return more
 
@@ -214,7 +191,7 @@ def _pay(
     source: Source,
     question: Question,
     whole: Plan,
-    choices: Sequence[DeploymentChoice],
+    choices: Sequence[tuple[SharedServers, Plan]],
 ) -> tuple[dict[str, Any], dict[str, Paid], Subject]:
     """Return the tables of stored runs, the cost, carbon and intervals of each chip, and what its rules find.
 
@@ -222,22 +199,17 @@ def _pay(
     deployment of a chip represents all its deployments. All chips run the same passes if their nodes have enough
     devices.
     """
-    best: dict[str, DeploymentChoice] = {}
-    for each in sorted(
-        choices, key=lambda each: (not each[0].is_met, each[0].total_device_count, each[0].target_ratio)
-    ):
-        best.setdefault(each[0].case.hardware, each)
-    most = max(one.case.devices for one, *_ in best.values())
-    batch = min(one.users_per_server for one, *_ in best.values())
-    chosen = []
-    for one, _, plan in best.values():
+    ranked = sorted(choices, key=lambda each: (not each[0].is_met, each[0].total_device_count, each[0].target_ratio))
+    best = [*first_of_each(ranked, lambda each: each[0].case.hardware).values()]
+    most = max(one.case.devices for one, _ in best)
+    batch = min(one.users_per_server for one, _ in best)
+    plans: dict[Case, Plan] = {}
+    for one, plan in best:
         case = next((server.case for server in one.divisions if server.case.devices == most), one.case)
-        chosen.append((attrs.evolve(case, batch=batch), case.question, plan))
-    costs: dict[Case, BatchCost] = {}
-    for case, own, _ in chosen:
-        costs |= serve(own, [case])
-    cases = [case for case, *_ in chosen]
-    with opening_passes(source, [(own, plan, [case]) for case, own, plan in chosen]) as (connection, ids):
+        plans[attrs.evolve(case, batch=batch)] = plan
+    cases = [*plans]
+    costs = {one: cost for case in cases for one, cost in serve(case.question, [case]).items()}
+    with opening_passes(source, [(case.question, plan, [case]) for case, plan in plans.items()]) as (connection, ids):
         scope = Scope.of_plan(whole, connection, [*ids[0], *ids[1]])
         tables = read_tables(scope, question, cases, cases, costs, ids, whole.settings, has_winners=False)
         decoding = scope.part(ids[1])

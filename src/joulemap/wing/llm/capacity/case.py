@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -143,6 +143,10 @@ class Case:
         rate = self.question.serving.handover_bytes_per_s * min(self.world, other.world)
         return Handover(seconds=size / rate, joules=size * HANDOVER_J_PER_BYTE)
 
+    def divide(self, devices: int, **serving: Any) -> Case:
+        """Return the case of another number of devices, with other serving parameters."""
+        return _judge(self.question.change(**serving), self.run, self.target, devices, self.batch, is_alone=True)
+
     def list_divisions(self) -> list[Case]:
         """Return a case for each number of devices, up to a node, that holds a case's model and batch.
 
@@ -157,8 +161,7 @@ class Case:
             experts = [question.serving.expert_devices]
             experts += [world] if question.decoder.is_routed and experts == [1] and world > 1 else []
             for count in experts:
-                divided = attrs.evolve(question, serving=attrs.evolve(question.serving, expert_devices=count))
-                one = _judge(divided, self.run, self.target, devices, self.batch, is_alone=True)
+                one = self.divide(devices, expert_devices=count)
                 if one.status == OK:
                     divisions.append(one)
         if self.status == OK and self.devices not in [one.devices for one in divisions]:
@@ -284,7 +287,7 @@ def describe_node(case: Case) -> str:
     question = case.question
     most = 1 if question.serving.devices else max(1, count_node(case.target) // question.beside)
     devices = case.devices if question.serving.devices else 2 ** (most.bit_length() - 1)
-    one = _judge(question, case.run, case.target, devices, case.batch, is_alone=True)
+    one = case.divide(devices)
     if one.room is None:
         return one.reason
     return f"{one.label} {describe_shortage(attrs.evolve(one, needed=None))}"
@@ -332,11 +335,9 @@ def _find_stages(case: Case) -> str:
     as many as a node joins.
     """
     question = case.question
-    if question.decoder.is_routed and question.serving.data_devices > 1 and not question.serving.sends_tokens:
-        serving = attrs.evolve(question.serving, expert_devices=case.world)
-        divided = attrs.evolve(question, serving=serving)
-        if _judge(divided, case.run, case.target, case.devices, case.batch, is_alone=True).status == OK:
-            return f"--expert-devices {case.world}"
+    is_split = question.decoder.is_routed and question.serving.data_devices > 1 and not question.serving.sends_tokens
+    if is_split and case.divide(case.devices, expert_devices=case.world).status == OK:
+        return f"--expert-devices {case.world}"
     if question.stack.divides_layers:
         return ""  # all numbers of devices were tried as stages
     node = 2 ** (count_node(case.target).bit_length() - 1)
@@ -344,9 +345,7 @@ def _find_stages(case: Case) -> str:
         for stages in STAGES:
             if stages <= question.serving.pipeline_devices:
                 continue
-            serving = attrs.evolve(question.serving, pipeline_devices=stages)
-            staged = attrs.evolve(question, serving=serving)
-            if _judge(staged, case.run, case.target, devices, case.batch, is_alone=True).status == OK:
+            if case.divide(devices, pipeline_devices=stages).status == OK:
                 own = [] if devices == case.devices else [f"--devices {devices}"]
                 return " ".join([*own, f"--pipeline-devices {stages}"])
     return ""

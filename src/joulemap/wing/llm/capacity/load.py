@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import attrs
@@ -34,6 +35,10 @@ SPREAD: Final = 1.0 / 9.0
 
 Source: InferenceX, whose lengths are uniform in 80 to 100 % of the nominal ones, here around their mean.
 """
+
+
+PERCENTILES: Final = (("p50", "_s"), ("p90", "_p90_s"), ("p99", "_p99_s"))
+"""Percentile of a time, and end of the names of its columns."""
 
 
 def find_assumed(row: LoadRow) -> AssumedEnergy | None:
@@ -157,39 +162,23 @@ def count_hits(served: Served, load: Load, before: Served | None = None) -> dict
 def form_load(case: Case, served: Served, usd_per_s: float | None, assumed: tuple[float, float] | None) -> LoadRow:
     """Return the row of a simulated load, with the cost of its devices; `assumed` is the result of `share_assumed`."""
     cost = None if usd_per_s is None else 1e6 * usd_per_s / served.output_tokens_per_s
+    spreads = {"first_token": served.first_token, "request": served.latency}
+    spreads |= {"between": served.token_time, "gap": served.between_tokens} if served.has_gaps else {}
+    times = {f"{name}{end}": getattr(spread, at) for name, spread in spreads.items() for at, end in PERCENTILES}
     return LoadRow(
         **{
             **find_unknown(LoadRow),
-            **take(LoadRow, case, served),
+            **take(LoadRow, case, served, SimpleNamespace(**times)),
             "output_usd_per_million": cost,
-            **(_list_gaps(served) if served.has_gaps else {}),
             **dict(zip(("assumed_energy_fraction", "assumed_static_fraction"), assumed or (), strict=False)),
         },
         device_count=case.world,
-        first_token_s=served.first_token.p50,
-        first_token_p90_s=served.first_token.p90,
-        first_token_p99_s=served.first_token.p99,
-        request_s=served.latency.p50,
-        request_p99_s=served.latency.p99,
         output_token_j=served.energy_per_output_token_j,
         idle_fraction=served.window.idle_j / served.window.energy_j,
         request_count=served.requests,
         refused_count=served.refused,
         preemption_count=served.preemptions,
     )
-
-
-def _list_gaps(served: Served) -> dict[str, float]:
-    """Return the fields of `LoadRow` for times between tokens."""
-    times, gaps = served.token_time, served.between_tokens
-    return {
-        "between_s": times.p50,
-        "between_p90_s": times.p90,
-        "between_p99_s": times.p99,
-        "gap_s": gaps.p50,
-        "gap_p90_s": gaps.p90,
-        "gap_p99_s": gaps.p99,
-    }
 
 
 FULL: Final = 0.8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -67,6 +67,10 @@ class Question:
     def find_scope(self, whole: Plan, connection: Connection, run_ids: Sequence[int]) -> Scope:
         """Return the scope of stored passes, with the settings as stated; `whole` is the plan of all configurations."""
         return Scope.of_plan(attrs.evolve(whole, settings=self.asked), connection, run_ids)
+
+    def change(self, **serving: Any) -> Question:
+        """Return the question with other serving parameters."""
+        return attrs.evolve(self, serving=attrs.evolve(self.serving, **serving))
 
     def draft(self, deployment: Deployment) -> Draft:
         """Return the draft model of a deployment: divided like the model, or whole on one device."""

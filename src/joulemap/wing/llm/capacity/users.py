@@ -86,6 +86,14 @@ class SharedServers:
         return self.case.question
 
     @property
+    def name(self) -> tuple[str, str]:
+        """Servers, such as `2 of l4 x4` or `1 prefill + 2 decode of mi300x`, and their precision."""
+        case, prefill = self.case, self.prefill_server_count
+        server = f"{case.label} ep{case.experts}" if case.experts > 1 else case.label
+        pools = f"{prefill} prefill + {self.server_count} decode" if prefill else str(self.server_count)
+        return f"{pools} of {server}", case.precision
+
+    @property
     def is_met(self) -> bool:
         """True if all mean times are within the target."""
         return self.target_ratio <= 1.0
@@ -133,10 +141,8 @@ def find_deployment(case: Case, target: LatencyTarget) -> SharedServers | str:
     try:
         best = _find_least(divisions, target, lambda one: one.is_met)
         if best is None:
-            best = min(
-                (_form(one, target, _count_most(one)) for one in _list_nearest(divisions)),
-                key=lambda one: one.target_ratio,
-            )
+            nearest = [one for one in divisions if one.tried] or divisions[-1:]
+            best = min((_form(one, target, _count_most(one)) for one in nearest), key=lambda one: one.target_ratio)
         # a server that does both phases is simpler: two pools are chosen only if they take fewer devices
         most = best.total_device_count - 1 if best.is_met else MOST_DEVICES
         best = _find_pools(divisions, target, most) or best
@@ -161,11 +167,6 @@ def _count_most(server: Server) -> int:
     """Return the most servers that may share the users."""
     assert server.load.in_flight is not None
     return min(MOST_DEVICES // server.case.world, server.load.in_flight)
-
-
-def _list_nearest(divisions: Sequence[Server]) -> list[Server]:
-    """Return the divisions that were simulated, or else the one of the most devices."""
-    return [one for one in divisions if one.tried] or [divisions[-1]]
 
 
 def _find_least(
@@ -251,8 +252,7 @@ def find_likelier(deployed: SharedServers, paid: Paid, *, likely: float, most_ra
 
 def open_load(case: Case, users: int) -> Load:
     """Return the load of a number of users, who keep a request in flight, or a conversation."""
-    serving = attrs.evolve(case.question.serving, in_flight=users)
-    load = read_load(attrs.evolve(case.question, serving=serving))
+    load = read_load(case.question.change(in_flight=users))
     assert load is not None
     return load
 
@@ -274,17 +274,6 @@ def _share(case: Case, target: LatencyTarget, servers: int, served: Served, load
         request_j=served.energy_per_output_token_j * case.question.serving.output,
         hits=hits,
     )
-
-
-def name_servers(deployed: SharedServers) -> str:
-    """Return the servers of a deployment, such as `2 of l4 x4` or `1 prefill + 2 decode of mi300x`."""
-    case = deployed.case
-    server = case.hardware if case.world == 1 else f"{case.hardware} x{case.world}"
-    if case.experts > 1:
-        server += f" ep{case.experts}"
-    if deployed.prefill_server_count:
-        return f"{deployed.prefill_server_count} prefill + {deployed.server_count} decode of {server}"
-    return f"{deployed.server_count} of {server}"
 
 
 @frozen(kw_only=True)
@@ -314,7 +303,7 @@ def read_paid(case: Case, stored: Stored) -> Paid:
     )
 
 
-def form_row(deployed: SharedServers, paid: Paid, quality: str, *, is_published: bool) -> UserRow:
+def form_row(deployed: SharedServers, paid: Paid) -> UserRow:
     """Return the row of a deployment."""
     serving, case = deployed.question.serving, deployed.case
     tokens = serving.mean_prompt + serving.output
@@ -324,8 +313,8 @@ def form_row(deployed: SharedServers, paid: Paid, quality: str, *, is_published:
     carbon = None if paid.gco2_per_j is None else paid.gco2_per_j * deployed.request_j
     row: dict[str, Any] = {
         **take(UserRow, deployed, case),
-        "label": name_servers(deployed),
-        "is_published": is_published,
+        "label": deployed.name[0],
+        "is_published": deployed.question.is_published,
         "device_count": case.world,
         "expert_device_count": case.experts,
         "largest_users": case.most,
@@ -339,7 +328,7 @@ def form_row(deployed: SharedServers, paid: Paid, quality: str, *, is_published:
         "gco2_per_million": None if carbon is None else 1e6 * carbon / tokens,
         "request_usd": usd,
         "request_gco2": carbon,
-        "quality": quality,
+        "quality": "" if deployed.question.is_published else case.quality,
         "prefix_hit_fraction": sum(deployed.hits) if serving.reuses_prefixes else None,
         "tier_hit_fraction": sum(deployed.hits[1:]) if serving.reuses_prefixes else None,
     }

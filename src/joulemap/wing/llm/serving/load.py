@@ -333,10 +333,6 @@ class Served:
     """Prompt tokens computed by passes. Cache hits are excluded; recomputation after preemption is included, and so is
     the first output token if a separate pool continues the answer.
     """
-    energy_j: float
-    idle_j: float
-    """Part of `energy_j` spent while idle."""
-    idle_s: float
     first_token: Spread
     """Time from arrival to first token (TTFT), over requests."""
     between_tokens: Spread
@@ -355,9 +351,7 @@ class Served:
     """True if requests arrive faster than they are served, so that the queue grows."""
     window: Window
     hits: tuple[Hit, ...] = ()
-    """Prompt tokens found in each tier of a prefix cache; empty without a cache. `energy_j` includes moves between
-    tiers.
-    """
+    """Prompt tokens found in each tier of a prefix cache; empty without a cache."""
     log: Log
     """Times of each request, in order of arrival; None if it was refused."""
 
@@ -370,11 +364,6 @@ class Served:
     def has_gaps(self) -> bool:
         """True if a request has two output tokens or more, so that there is a time between tokens."""
         return self.output_tokens > self.requests
-
-    @property
-    def moved_j(self) -> float:
-        """Energy of moves between the tiers of a prefix cache, part of `energy_j`."""
-        return sum(hit.joules for hit in self.hits)
 
     @property
     def output_tokens_per_s(self) -> float:

@@ -505,22 +505,19 @@ def _simulate(row: ServingRow, deployment: Served, table: Priced = None) -> Pred
     sequences = max(limits.sequences, batch) if is_steady else limits.sequences
     limits = attrs.evolve(limits, cache_tokens=max(limits.cache_tokens, longest), sequences=sequences)
     served = simulate(table, load, limits)
-    times, window = served.token_time, served.window
-    median_s = times.p50
+    median_s = served.token_time.p50
     if is_steady:
         fitting = min(batch, limits.sequences, limits.cache_tokens / (prompt + 0.5 * output))
         median_s = table.find_step(fitting, prompt + 0.5 * output)[0]
-    tokens = window.output_tokens if is_steady else served.output_tokens
-    energy_j, seconds = (window.energy_j, window.duration_s) if is_steady else (served.energy_j, served.duration_s)
     return Prediction(
         time_to_first_token_s=served.first_token.mean,
-        inter_token_latency_s=median_s if row.statistic == "median" else times.mean,
+        inter_token_latency_s=median_s if row.statistic == "median" else served.token_time.mean,
         request_latency_s=served.latency.mean,
-        output_tokens_per_s=tokens / seconds,
-        total_tokens_per_s=tokens / seconds * (1.0 + prompt / output),
-        energy_per_output_token_j=energy_j / tokens,
-        energy_per_request_j=energy_j / tokens * output,
-        power_w=energy_j / seconds,
+        output_tokens_per_s=served.output_tokens_per_s,
+        total_tokens_per_s=served.output_tokens_per_s * (1.0 + prompt / output),
+        energy_per_output_token_j=served.energy_per_output_token_j,
+        energy_per_request_j=served.energy_per_output_token_j * output,
+        power_w=served.power_w,
     )
 
 

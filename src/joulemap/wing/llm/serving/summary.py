@@ -36,7 +36,6 @@ def summarize(
     """
     tables = [tabulate_spells(spells) for spells in pools]
     spell = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
-    is_idle = spell["running"] == 0
     arrival, first, finished = (np.array(one, dtype=float) for one in (log.arrival, log.first_token, log.finished))
     served = ~np.isnan(finished)
     outputs, prompts = (np.array(one, dtype=float) for one in (requests.output_tokens, requests.prompt_tokens))
@@ -60,13 +59,10 @@ def summarize(
         refused=len(served) - int(served.sum()),
         preemptions=sum(log.preemptions),
         duration_s=end,
-        steps=int(spell["passes"][~is_idle].sum()),
+        steps=int(spell["passes"][spell["running"] > 0].sum()),
         output_tokens=int(outputs[served].sum()),
         prompt_tokens=int(prompts[served].sum()),
         computed_tokens=int(spell["prompt"].sum()),
-        energy_j=float(spell["spent_j"].sum()) + sum(hit.joules for hit in hits),
-        idle_j=float(spell["spent_j"][is_idle].sum()),
-        idle_s=float(spell["spent_s"][is_idle].sum()),
         first_token=_spread((first - arrival)[counted]),
         between_tokens=_spread(*_find_gaps(*_cut_start(spell, log, window.start_s), limits.accepted_tokens)),
         token_time=_spread((finished - first)[several] / (outputs[several] - 1.0)),

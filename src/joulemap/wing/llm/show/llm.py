@@ -3,35 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
+
+import attrs
 
 from joulemap.ask import Facts, find_decision
+from joulemap.domain import Col
 from joulemap.physics import spell_precision
 from joulemap.show import (
-    Block,
+    MOST_WHY,
+    Asked,
+    Document,
     Figures,
     Grid,
-    Part,
-    Shape,
+    Page,
+    Section,
     Template,
     Text,
     Title,
+    compose_runs,
+    derived,
     draw_figure,
-    head_assumed,
-    lay_rows,
+    fill_steps,
+    first_and_rest,
     mark_projected,
     show_assumed,
     show_count,
+    show_table,
 )
 from joulemap.show.page import tell_left_out
-from joulemap.show.present.document import choose_rows
+from joulemap.show.present.document import SHARE_HEADING, choose_rows
 from joulemap.wing.llm.ask.batch import GOALS as METRICS, VALUES
 from joulemap.wing.llm.ask.llm import LlmAnswer
 from joulemap.wing.llm.ask.served import TAIL
 from joulemap.wing.llm.capacity.case import UNSUPPORTED
 from joulemap.wing.llm.capacity.load import find_assumed
 from joulemap.wing.llm.capacity.row import enclose_seller
-from joulemap.wing.llm.generated.row import ServedPhase
+from joulemap.wing.llm.generated.row import LoadRow, PoolRow, ServedPhase, ServedRow
 from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.show import batch, load
 from joulemap.wing.llm.show.serving import describe_costs, describe_served, tell_reasons, title_model
@@ -51,11 +59,6 @@ GOALS: Final[Mapping[str, str]] = {
 LIMIT: Final = Template("{bound} {share:%}")
 BALANCE: Final = Template("{balanced_device_count:plain} per {other} device")
 UNSUPPORTED_COUNT: Final = Template("{count:n chip} without the precision (--show notes)")
-PHASES: Final = (
-    "label | *batch | *phase | *phase_s | *run_latency_s | *energy_per_token_j | device_power_w | *limit bound | "
-    "*run_id"
-)
-
 SHARED_RUNS: Final = Template(
     "{count:n configuration} of {total} have no separate runs: intervals and limits come from the smallest or "
     "largest batch of the same hardware, whichever is nearer"
@@ -72,7 +75,8 @@ OTHER_SELLER: Final = Template(
 CLIENT: Final = {"steady": "{}", "together": "{} started together", "waves": "{} at once, wave after wave"}
 """Client -> how the title tells of its requests."""
 RUN: Final = " {words} --batch {batch} --runtime {runtime}"
-EXPLAIN: Final = "explain {model} {hardware} {other}[ --metric {metric}]" + RUN
+EXPLAIN: Final = Template("explain {model} {hardware} {other}[ --metric {metric}]" + RUN)
+EDP: Final = Template("edp {model} {hardware}" + RUN)
 
 
 def title_answer(answer: LlmAnswer) -> Title:
@@ -109,10 +113,8 @@ def draw(answer: LlmAnswer) -> Figures:
     return (draw_figure(answer.scope, "frontier", answer.rows, title_answer(answer), describe_opening(answer)),)
 
 
-def finish_batches(answer: LlmAnswer, grid: Grid, limit: int, **_: Any) -> Sequence[Block]:
-    """Return the table of batches with the best of each column and those tied with it marked, and remarks on what is
-    not in it.
-    """
+def mark_batches(answer: LlmAnswer, grid: Grid, limit: int) -> Grid:
+    """Return the table of batches with the best of each column and those tied with it marked."""
     winning = find_winning(answer)
     rows = choose_rows(answer.served, limit, lambda row: (row.label, row.batch) in winning.values())
     keys = [(row.label, row.batch) for row in rows]
@@ -124,12 +126,16 @@ def finish_batches(answer: LlmAnswer, grid: Grid, limit: int, **_: Any) -> Seque
             leaders = {row.label: (row.label, row.batch) for row in valued}  # the last one of a chip is its best
             tied = [leaders[label] for label in winner.rivals if label in leaders]
             grid = grid.mark_best(heading, keys, [winning[winner.goal]], tied)
+    return grid
+
+
+def tell_below(answer: LlmAnswer) -> list[Text]:
+    """Return remarks on what is not in the table of batches."""
     shortage = "" if answer.loads.rows else batch.describe_shortage(answer.facts)
     reasons = list(dict.fromkeys(row.reason for row in answer.rows if row.status == UNSUPPORTED))
     if answer.not_taken:
         reasons.append(UNSUPPORTED_COUNT(count=len(answer.not_taken)))
-    remarks = (*([Text(shortage)] if shortage else []), *tell_left_out(answer.scope), *tell_reasons(reasons))
-    return grid, *remarks
+    return [*([Text(shortage)] if shortage else []), *tell_left_out(answer.scope), *tell_reasons(reasons)]
 
 
 def find_winning(answer: LlmAnswer) -> dict[str, tuple[str, int]]:
@@ -138,17 +144,139 @@ def find_winning(answer: LlmAnswer) -> dict[str, tuple[str, int]]:
     return {winner.goal: places[winner.place] for winner in answer.winners}
 
 
-def keep_winning(answer: LlmAnswer) -> Mapping[str, Any]:
-    """Return the rows that stay in a shortened table."""
-    winning = find_winning(answer).values()
-    return {"stays": lambda row: (row.label, row.batch) in winning}
-
-
-def show_phases(answer: LlmAnswer, _rows: object, limit: int, **_: Any) -> Grid:
-    """Return the table of phases, with two rows for each row of other tables."""
-    return lay_rows(
-        answer, answer.phases, PHASES, limit=2 * limit, bound=lambda row: LIMIT(row, share=row.bound_fraction)
+def show_pools(answer: LlmAnswer) -> list[Section]:
+    """Return the section of two pools."""
+    of = PoolRow
+    ratio: Col[PoolRow] = derived("balanced device ratio", _balance)
+    columns = (
+        of.pool.by(lambda row: load.POOL[row.pool]),
+        of.label.kept,
+        of.server_count.kept,
+        of.each_per_s.kept,
+        of.use_fraction,
+        ratio,
     )
+    return show_table(answer, "", answer.pools, columns)
+
+
+def _balance(row: PoolRow) -> str:
+    """Return how many devices of a pool one device of the other keeps busy."""
+    return BALANCE(row, other=load.OTHER_POOL[row.pool])
+
+
+def show_loads(answer: LlmAnswer, limit: int) -> list[Section]:
+    """Return the section of deployments under a load."""
+    of, taken = LoadRow, [answer.loads[one - 1] for one in load.list_taken(answer.facts)] if answer.loads else []
+    stable: Col[LoadRow] = derived("keeps up", lambda row: "no" if row.is_growing else "yes")
+    assumed = of.assumed_energy_fraction.headed(SHARE_HEADING).by(lambda row: show_assumed(find_assumed(row)))
+    columns = (
+        of.label,
+        of.first_token_s.kept,
+        of.first_token_p99_s.ranking.kept,
+        of.between_s.if_any.kept,
+        of.between_p99_s.if_any.kept,
+        of.gap_p99_s.if_any,
+        of.output_tokens_per_s.ranking.kept,
+        of.output_token_j.ranking.kept,
+        assumed.ranking.kept if any(show_assumed(find_assumed(row)) for row in answer.loads) else None,
+        of.output_usd_per_million.kept,
+        of.power_w.kept,
+        of.idle_fraction,
+        of.request_s,
+        stable,
+        of.preemption_count,
+        of.refused_count,
+        of.handover_s.if_any,
+        of.handover_j.if_any,
+        of.prefix_hit_fraction.if_any.kept,
+        of.request_j.if_any.kept,
+        of.uncached_request_j.if_any.kept,
+        of.tier_hit_fraction.if_any,
+        of.request_prompt_j.if_any,
+        of.request_answer_j.if_any,
+        of.request_moved_j.if_any,
+        of.request_idle_j.if_any,
+    )
+    told = tell_reasons(answer.not_loaded)
+    stays = taken.__contains__
+    title = "Requests: medians, and p99 where stated"
+    sections = show_table(answer, title, answer.loads, columns, *told, limit=limit, noun="configurations", stays=stays)
+    return [attrs.evolve(one, is_tight=True) for one in sections]
+
+
+def show_batches(answer: LlmAnswer, limit: int) -> list[Section]:
+    """Return the section of batches of requests that arrive together."""
+    of, winning = ServedRow, find_winning(answer).values()
+    columns = (
+        of.label,
+        of.batch.if_varied,
+        of.tokens_per_s.ranking,
+        of.output_token_j.ranking,
+        of.output_token_half_width.ends_of(of.output_token_j).drawn,
+        of.between_s,
+        of.between_half_width.ends_of(of.between_s),
+        of.first_token_s,
+        of.output_usd_per_million.if_any,
+        of.memory_fraction,
+        of.largest_batch,
+        of.largest_context.if_varied,
+        of.decode_bound,
+        of.prefill_bound,
+        of.request_s,
+        of.user_tokens_per_s,
+        of.device_tokens_per_s,
+    )
+    lengths = LENGTHS(answer.serving) if answer.serving.requests else ""
+    sections = show_table(
+        answer,
+        BATCHES_HEADING(lengths=lengths) if list_loads(answer) else "",
+        answer.served_rows,
+        columns,
+        *tell_below(answer),
+        keep=(
+            of.batch, of.between_s, of.output_token_half_width, of.first_token_s, of.output_usd_per_million,
+            of.memory_fraction, of.largest_batch,
+        ),
+        limit=limit,
+        noun="configurations",
+        stays=lambda row: (row.label, row.batch) in winning,
+        change=lambda drawn: mark_batches(answer, drawn, limit),
+    )  # fmt: skip
+    return [attrs.evolve(one, is_tight=True) for one in sections]
+
+
+def list_details(answer: LlmAnswer, limit: int) -> Iterator[list[Section]]:
+    """Yield the tables of memory, phases, cost and intervals."""
+    of, phase = ServedRow, ServedPhase
+    memory = (
+        of.label, of.batch.kept, of.weight_bytes.kept, of.cache_bytes.kept, of.activation_bytes, of.reserved_bytes,
+        of.memory_fraction.headed("used").kept, of.largest_batch.kept, of.largest_context.kept,
+        of.needed_device_count,
+    )  # fmt: skip
+    yield show_table(answer, "Memory of one device", answer.judged_rows, memory, limit=limit)
+    steps = (
+        phase.label, phase.batch.kept, phase.phase.kept, phase.phase_s.kept, phase.run_latency_s.kept,
+        phase.energy_per_token_j.kept, phase.device_power_w,
+        phase.bound.headed("limit").by(lambda row: LIMIT(row, share=row.bound_fraction)).kept, phase.run_id.kept,
+    )  # fmt: skip
+    yield show_table(answer, "Phases", answer.phases, steps, limit=2 * limit)
+    cost = of.output_usd_per_million.headed("output tokens").within(of.output_usd_half_width).kept
+    costs = (
+        of.label, of.batch.kept, of.way, of.prompt_usd_per_million.kept, cost, of.price_text.if_any,
+        of.prompt_gco2_per_million, of.output_gco2_per_million,
+    )  # fmt: skip
+    yield show_table(answer, "Cost and carbon per million tokens", answer.served_rows, costs, limit=limit)
+    ranges = (
+        of.label,
+        of.batch.kept,
+        of.first_token_s.within(of.first_token_half_width).kept,
+        of.between_s.within(of.between_half_width).kept,
+        of.prompt_token_j.within(of.prompt_token_half_width),
+        of.output_token_j.within(of.output_token_half_width).kept,
+        of.first_step_s,
+        of.last_step_s,
+    )
+    yield show_table(answer, "80 % intervals", answer.served_rows, ranges, limit=limit)
 
 
 def list_notes(answer: LlmAnswer) -> Iterator[str]:
@@ -192,25 +320,23 @@ def find_leader(answer: LlmAnswer) -> tuple[ServedPhase, ServedPhase | None]:
     return first, min(others, key=lambda row: (row.hardware not in rivals, row.energy_per_token_j), default=None)
 
 
-def choose(answer: LlmAnswer, **_: Any) -> Mapping[str, Any]:
-    """Return the title, the tables on the first screen, and the values of slots in parts and follow-up commands."""
+def list_loads(answer: LlmAnswer) -> list[str]:
+    """Return the tables of a load, if one is asked."""
+    return [name for name in ("pools", "loads") if getattr(answer, name).rows]
+
+
+def list_steps(answer: LlmAnswer, repeated: Sequence[str]) -> list[list[str]]:
+    """Return the follow-up commands: on the hardware to take, and on the one that it is compared with."""
     first, rival = find_leader(answer)
-    loads = [name for name in ("pools", "loads") if getattr(answer, name).rows]
-    lengths = LENGTHS(answer.serving) if answer.serving.requests else ""
-    return {
-        "title": title_answer(answer),
-        "shown": loads or None,
-        "told": (),  # the title states what of a checkpoint is not read
-        "csv": "loads" if loads else "rows",
-        "heading": BATCHES_HEADING(lengths=lengths) if loads else "",
-        "assumed": head_assumed(map(find_assumed, answer.loads)),
-        "row": first,
-        "hardware": answer.scope.spell(first.hardware),
-        "other": "" if rival is None else answer.scope.spell(rival.hardware),
-        "words": spell_precision(first.precision),
-        "metric": "" if loads else "latency",  # batches are decided by TPOT
-        "dropped": (EXPLAIN,) if rival is None else (),
-    }
+    return fill_steps(
+        [EXPLAIN, EDP] if rival is not None else [EDP],
+        first,
+        repeated,
+        hardware=answer.scope.spell(first.hardware),
+        other="" if rival is None else answer.scope.spell(rival.hardware),
+        words=spell_precision(first.precision),
+        metric="" if list_loads(answer) else "latency",  # batches are decided by TPOT
+    )
 
 
 def describe_opening(answer: LlmAnswer) -> str:
@@ -220,91 +346,24 @@ def describe_opening(answer: LlmAnswer) -> str:
     return describe_answer(answer.facts)
 
 
-LLM: Final = Shape(
-    first=describe_answer,
-    opening=describe_opening,
-    why=list_reasons,
-    parts=(
-        Part(
-            table="pools",
-            columns="pool | *label | *server_count | *each_per_s | use_fraction | balanced device ratio balance",
-            lay={
-                "pool": lambda row: load.POOL[row.pool],
-                "balance": lambda row: BALANCE(row, other=load.OTHER_POOL[row.pool]),
-            },
-        ),
-        Part(
-            title="Requests: medians, and p99 where stated",
-            table="loads",
-            columns="label | *first_token_s | *first_token_p99_s | *between_s? | *between_p99_s? | gap_p99_s? | "
-            "*output_tokens_per_s | *output_token_j | "
-            "{assumed}*output_usd_per_million | *power_w | idle_fraction | request_s | "
-            "keeps up up | preemption_count | refused_count | handover_s? | handover_j? | "
-            "*prefix_hit_fraction? | *request_j? | *uncached_request_j? | tier_hit_fraction? | "
-            "request_prompt_j? | request_answer_j? | request_moved_j? | request_idle_j?",
-            lay={
-                "ranked": "first_token_p99_s output_tokens_per_s output_token_j assumed_energy_fraction",
-                "noun": "configurations",
-                "assumed_energy_fraction": lambda row: show_assumed(find_assumed(row)),
-                "up": lambda row: "no" if row.is_growing else "yes",
-            },
-            cells=lambda answer: {
-                "stays": lambda row: row in [answer.loads[one - 1] for one in load.list_taken(answer.facts)]
-            },
-            is_long=True,
-            is_tight=True,
-            draw=lambda answer, grid, *_, **__: (grid, *tell_reasons(answer.not_loaded)),
-        ),
-        Part(
-            title="{heading}",
-            table="served_rows",
-            columns="label | batch! | tokens_per_s | output_token_j | -output_token_j:output_token_half_width | "
-            "between_s | -between_s:between_half_width | first_token_s | output_usd_per_million? | "
-            "memory_fraction | largest_batch | largest_context! | decode_bound | prefill_bound | request_s | "
-            "user_tokens_per_s | device_tokens_per_s",
-            lay={
-                "keep": "batch between_s output_token_half_width first_token_s output_usd_per_million "
-                "memory_fraction largest_batch",
-                "ranked": "tokens_per_s output_token_j",
-                "pictures": "output_token_half_width",
-                "noun": "configurations",
-            },
-            cells=keep_winning,
-            is_long=True,
-            is_tight=True,
-            draw=finish_batches,
-        ),
-        Part(
-            title="Memory of one device",
-            table="judged_rows",
-            columns="label | *batch | *weight_bytes | *cache_bytes | activation_bytes | reserved_bytes | "
-            "*used memory_fraction | *largest_batch | *largest_context | needed_device_count",
-            is_long=True,
-        ),
-        Part(title="Phases", table="phases", draw=show_phases),
-        Part(
-            title="Cost and carbon per million tokens",
-            table="served_rows",
-            columns="label | *batch | way | *prompt_usd_per_million | "
-            "*output tokens output_usd_per_million:output_usd_half_width | price_text? | "
-            "prompt_gco2_per_million | output_gco2_per_million",
-            is_long=True,
-        ),
-        Part(
-            title="80 % intervals",
-            table="served_rows",
-            columns="label | *batch | *first_token_s:first_token_half_width | *between_s:between_half_width | "
-            "prompt_token_j:prompt_token_half_width | *output_token_j:output_token_half_width | "
-            "first_step_s | last_step_s",
-            is_long=True,
-        ),
-    ),
-    csv="{csv}",
-    notes=lambda answer: [*list_notes(answer)],
-    choices=choose,
-    draw=draw,
-    limit=18,
-    steps=(EXPLAIN, "edp {model} {hardware}" + RUN),
-)
+def draw_served(answer: LlmAnswer, asked: Asked) -> Document:
+    """Return the document of a served language model: deployments under a load, or batches without one."""
+    most, loads = asked.most(18), list_loads(answer)
+    asked_first = [*show_pools(answer), *show_loads(answer, most)]
+    first, rest = first_and_rest([asked_first, show_batches(answer, most), *list_details(answer, most)])
+    return compose_runs(
+        answer,
+        answer.facts,
+        first,
+        answer.loads if loads else answer.rows,
+        title=title_answer(answer),
+        headline=describe_opening(answer),
+        reasons=list_reasons(answer.facts)[:MOST_WHY],
+        told=(),  # the title states what of a checkpoint is not read
+        details=rest,
+        notes=list_notes(answer),
+        steps=list_steps(answer, asked.repeated),
+    )
 
-PAGES: Final = {LlmAnswer: LLM}
+
+PAGES: Final = {LlmAnswer: Page[LlmAnswer](draw=draw_served, draw_figures=draw)}

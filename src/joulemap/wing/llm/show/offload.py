@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
-
-import attrs
+from typing import Final
 
 from joulemap.physics import split_precision
-from joulemap.show import Part, Sheet, Template
+from joulemap.show import Asked, Document, Page, Template, compose, fill_steps, show_table
 from joulemap.wing.llm.ask.offload import OffloadAnswer
 from joulemap.wing.llm.capacity.offload import EXPERTS
+from joulemap.wing.llm.generated.row import OffloadRow
 
+PLACED: Final = Template("{part} on {device}, the others on {host}")
+PLACE: Final = Template(
+    "place '{model}(cached={prompt})' {box} --precision {width}[ --weight-precision {weight_width}]"
+)
 TITLE: Final = Template("{model} on {box}: prompt {prompt:#}, output {output:#}, {precision}, {engine}")
 DIVIDED: Final = Template(
     "With {layers} of {layer_count:n layer} on {device}, batch {batch} runs at {tokens_per_s:~} tokens/s and "
@@ -41,29 +43,18 @@ def describe_division(answer: OffloadAnswer) -> str:
     return template(best, **named, speedup=answer.speedup)
 
 
-def choose(answer: OffloadAnswer, **_: Any) -> Mapping[str, Any]:
-    """Return the values of slots in the heading and in the follow-up command."""
+def draw_division(answer: OffloadAnswer, asked: Asked) -> Document:
+    """Return the document of a model divided between a processor and a GPU."""
     precision, weights = split_precision(answer.precision)
-    named = {field.name: getattr(answer, field.name) for field in attrs.fields(OffloadAnswer)}
-    return {**named, "width": precision, "weight_width": weights}
+    title, most = PLACED(answer), asked.most(18)
+    return compose(
+        answer,
+        show_table(answer, title, answer.rows, OffloadRow.table, limit=most, noun="divisions"),
+        answer.rows,
+        title=TITLE(answer),
+        headline=describe_division(answer),
+        steps=fill_steps([PLACE], answer, asked.repeated, width=precision, weight_width=weights),
+    )
 
 
-OFFLOAD: Final = Sheet(
-    title=TITLE,
-    first=describe_division,
-    parts=(
-        Part(
-            title="{part} on {device}, the others on {host}",
-            table="rows",
-            columns="*batch | *layers | first_token_s | *between_s | *tokens_per_s | *output_token_j | "
-            "device_fraction | host_fraction | copy_fraction | device_bytes | host_bytes | *refusal",
-            lay={"noun": "divisions"},
-            is_long=True,
-        ),
-    ),
-    steps=("place '{model}(cached={prompt})' {box} --precision {width}[ --weight-precision {weight_width}]",),
-    choices=choose,
-    limit=18,
-)
-
-PAGES: Final = {OffloadAnswer: OFFLOAD}
+PAGES: Final = {OffloadAnswer: Page[OffloadAnswer](draw=draw_division)}

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from joulemap.ask import Change, Choice, Facts, Share
+from joulemap.domain import Col
+from joulemap.generated.architectures import ArchitectureSummary
 from joulemap.physics import spell_precision
-from joulemap.show import Part, Shape, Template, Title, show_quantity, show_share, show_span
+from joulemap.show import (
+    MOST_WHY,
+    Asked,
+    Document,
+    Grid,
+    Page,
+    Section,
+    Template,
+    Title,
+    compose_runs,
+    count_left_out_below,
+    derived,
+    fill_steps,
+    lay_columns,
+    show_quantity,
+    show_share,
+    show_span,
+    show_table,
+)
 from joulemap.wing.llm.ask.phases import PhasesAnswer
 from joulemap.wing.llm.phase import ANSWER, PHASE_NAMES, find_phase
 
@@ -26,7 +46,8 @@ REUSE: Final = Template(
 PARTS: Final = Template("computing: {prefill} % of the energy in prefill, {decode} % in decode")
 REST: Final = Template("off-chip memory and static power: {decode} % of the energy in decode")
 ABOUT: Final = Template("a token of a {prompt:#}-token prompt and the next output token, batch 1")
-EXPLAIN: Final = "explain {model} {hardware} {other} {words} --runtime {runtime}"
+EXPLAIN: Final = Template("explain {model} {hardware} {other} {words} --runtime {runtime}")
+SERVE: Final = Template("llm {name}")
 BEST: Final = Template("least energy per token: {prefill} in prefill, {decode} in decode")
 
 
@@ -71,56 +92,64 @@ def _show_span(values: list[float], form: str) -> str:
     return show_span(*(form.format(value) for value in (min(values), max(values))))
 
 
-def show_cells(answer: PhasesAnswer) -> Mapping[str, Any]:
-    """Return the cells of a pass that depend on its number of tokens."""
-    return {
-        "each": lambda row: show_quantity((row.energy_j or 0.0) / answer.count_tokens(row), "J"),
-        "time": lambda row: show_quantity((row.latency_s or 0.0) / answer.count_tokens(row), "s"),
-        "phase": lambda row: find_phase(answer.count_tokens(row)).name,
-    }
+def name_phase(answer: PhasesAnswer) -> Col[ArchitectureSummary]:
+    """Return the column of the phase of a pass, which depends on its number of tokens."""
+    return derived("phase", lambda row: find_phase(answer.count_tokens(row)).name)
 
 
-def choose(answer: PhasesAnswer, **_: Any) -> Mapping[str, Any]:
-    """Return the title, and the values of slots in the follow-up commands."""
-    first, last = answer.pairs[0][1], answer.pairs[-1][1]
-    return {
-        "title": Title(form=Template("{model}"), row=answer, about=ABOUT(answer)),
-        "row": first,
-        "hardware": answer.scope.spell(first.hardware),
-        "other": answer.scope.spell(last.hardware),
-        "words": spell_precision(first.precision),
-        "name": answer.model,
-        "dropped": () if last is not first else (EXPLAIN,),
-    }
+def lay_passes(answer: PhasesAnswer) -> Grid:
+    """Return the table of passes: energy and time per token, and shares of the energy."""
+    of, phase = ArchitectureSummary, name_phase(answer)
+    energy: Col[ArchitectureSummary] = derived(
+        "J/token", lambda row: show_quantity((row.energy_j or 0.0) / answer.count_tokens(row), "J")
+    )
+    time: Col[ArchitectureSummary] = derived(
+        "time/token", lambda row: show_quantity((row.latency_s or 0.0) / answer.count_tokens(row), "s")
+    )
+    chip: Col[ArchitectureSummary] = derived(
+        "on chip", lambda row: show_share(sum(getattr(row, f"{name}_fraction") or 0.0 for name in ON_CHIP))
+    )
+    columns = (
+        of.architecture, phase, energy, time, of.compute_fraction, chip, of.off_chip_memory_fraction,
+        of.control_fraction, of.board_fraction, of.unattributed_fraction, of.static_fraction,
+        of.compute_utilization_fraction, of.hardware, of.precision,
+    )  # fmt: skip
+    kept = (phase, energy, of.compute_fraction, chip)
+    keep = (*kept, of.off_chip_memory_fraction, of.static_fraction, of.control_fraction)
+    return lay_columns(answer, answer.shown, columns, keep=keep)
 
 
-PHASES: Final = Shape(
-    first=describe_phases,
-    why=list_reasons,
-    parts=(
-        Part(
-            table="shown",
-            columns="architecture | phase | J/token each | time/token time | compute_fraction | on chip chip | "
-            "off_chip_memory_fraction | control_fraction | board_fraction | unattributed_fraction | static_fraction | "
-            "compute_utilization_fraction | hardware | precision",
-            lay={
-                "keep": "phase each compute_fraction chip off_chip_memory_fraction static_fraction control_fraction",
-                "chip": lambda row: show_share(sum(getattr(row, f"{name}_fraction") or 0.0 for name in ON_CHIP)),
-            },
-            cells=show_cells,
-            counts_left_out=True,
-        ),
-        Part(
-            title="Energy per MAC",
-            table="shown",
-            columns="architecture | *phase | *energy energy_per_mac_j | *compute_per_mac_j | *off-chip bytes bytes | "
-            "macs_per_order? | order_name? | memory_time_fraction",
-            lay={"bytes": lambda row: f"{row.off_chip_bytes_per_mac or 0.0:.2g} B"},
-            cells=show_cells,
-        ),
-    ),
-    choices=choose,
-    steps=(EXPLAIN, "llm {name}"),
-)
+def draw_phases(answer: PhasesAnswer, asked: Asked) -> Document:
+    """Return the document of prefill and decode."""
+    of, first, last = ArchitectureSummary, answer.pairs[0][1], answer.pairs[-1][1]
+    traffic: Col[ArchitectureSummary] = derived(
+        "off-chip bytes", lambda row: f"{row.off_chip_bytes_per_mac or 0.0:.2g} B"
+    )
+    each = (
+        of.architecture, name_phase(answer).kept, of.energy_per_mac_j.headed("energy").kept,
+        of.compute_per_mac_j.kept, traffic.kept, of.macs_per_order.if_any, of.order_name.if_any,
+        of.memory_time_fraction,
+    )  # fmt: skip
+    steps = fill_steps(
+        [*([EXPLAIN] if last is not first else []), SERVE],
+        first,
+        asked.repeated,
+        hardware=answer.scope.spell(first.hardware),
+        other=answer.scope.spell(last.hardware),
+        words=spell_precision(first.precision),
+        name=answer.model,
+    )
+    return compose_runs(
+        answer,
+        answer.facts,
+        count_left_out_below(answer.scope, [Section("", lay_passes(answer))] if answer.shown else []),
+        answer.rows,
+        title=Title(form=Template("{model}"), row=answer, about=ABOUT(answer)),
+        headline=describe_phases(answer.facts),
+        reasons=list_reasons(answer.facts)[:MOST_WHY],
+        details=show_table(answer, "Energy per MAC", answer.shown, each),
+        steps=steps,
+    )
 
-PAGES: Final = {PhasesAnswer: PHASES}
+
+PAGES: Final = {PhasesAnswer: Page[PhasesAnswer](draw=draw_phases)}

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from joulemap.ask import Choice, Facts, Limit, Quantity, describe_unread
+from joulemap.domain import Col
 from joulemap.physics import spell_precision
 from joulemap.show import (
     MOST_WHY,
-    Part,
-    Shape,
+    Asked,
+    Document,
+    Page,
+    Section,
     Template,
+    Title,
+    compose_runs,
+    derived,
+    fill_steps,
     fits,
     join_names,
+    lay_columns,
     show_chance,
     show_plain,
     show_quantity,
@@ -33,6 +41,11 @@ from joulemap.wing.llm.show.serving import (
 )
 
 ABOUT: Final = Template("prompt {prompt:#}, output {output:#}{wanted}, {engine}{stored}{served}")
+SIMULATE: Final = Template(
+    "llm {model} {place} --devices {devices} [--data-devices {data}] [--expert-devices {experts}] "
+    "[--micro-batches {parts}] --batch 1 --in-flight {users_per_server} --prompt {prompt} --output {output} "
+    "{reuse} {words}"
+)
 EACH: Final = "each"
 WANTED: Final = Template("[, mean TTFT up to {first_token_s:s}][, mean TPOT up to {between_s:s}]")
 MET: Final = Template("yes[, {chance:chance}]")
@@ -141,9 +154,9 @@ def list_notes(answer: UsersAnswer) -> Iterator[str]:
         yield describe_costs(answer.assumptions, answer.pay)
 
 
-def choose(answer: UsersAnswer, **_: Any) -> Mapping[str, Any]:
-    """Return the title, and the values of slots in the command that simulates one server of the best deployment."""
-    best, serving, target = answer.chosen, answer.serving, answer.target
+def title_users(answer: UsersAnswer) -> Title:
+    """Return the title: the model, the users, the lengths and the target."""
+    serving, target = answer.serving, answer.target
     about = ABOUT(
         serving,
         wanted=WANTED(target),
@@ -152,54 +165,68 @@ def choose(answer: UsersAnswer, **_: Any) -> Mapping[str, Any]:
         served=describe_served(serving),
     )
     more = {"users": target.users, "each": EACH if target.users > 1 else None}
+    return title_model(answer, about, ", {users:n user}[ {each}] with one request at a time", **more)
+
+
+def list_steps(answer: UsersAnswer, repeated: Sequence[str]) -> list[list[str]]:
+    """Return the command that simulates one server of the best deployment."""
+    best, serving = answer.chosen, answer.serving
     pools = ["--prefill-on", best.hardware, "--decode-on", best.hardware]
-    return {
-        "title": title_model(answer, about, ", {users:n user}[ {each}] with one request at a time", **more),
-        "told": describe_unread(answer.scope.models),
-        "row": best,
-        "model": answer.model,
-        "place": pools if best.prefill_server_count else [best.hardware],
-        "devices": best.device_count // serving.data_devices,
-        "data": serving.data_devices if serving.data_devices > 1 else None,
-        "parts": serving.micro_batches if serving.micro_batches > 1 else None,
-        "experts": best.expert_device_count if best.expert_device_count > 1 else None,
-        "prompt": serving.prompt,
-        "output": serving.output,
-        "reuse": repeat_reuse(serving),
-        "words": [] if best.is_published else spell_precision(best.precision),
-    }
+    return fill_steps(
+        [SIMULATE],
+        best,
+        repeated,
+        model=answer.model,
+        place=pools if best.prefill_server_count else [best.hardware],
+        devices=best.device_count // serving.data_devices,
+        data=serving.data_devices if serving.data_devices > 1 else None,
+        parts=serving.micro_batches if serving.micro_batches > 1 else None,
+        experts=best.expert_device_count if best.expert_device_count > 1 else None,
+        prompt=serving.prompt,
+        output=serving.output,
+        reuse=repeat_reuse(serving),
+        words=[] if best.is_published else spell_precision(best.precision),
+    )
 
 
-USERS: Final = Shape(
-    first=describe_answer,
-    why=list_reasons,
-    parts=(
-        Part(
-            table="rows",
-            columns="label | *precision | *first_token_s | *between_s | *met | *usd_per_million? | *million_j | "
-            "gco2_per_million? | tokens_per_s | users_per_server | largest_users | request_s | "
-            "request_usd? | request_j | request_gco2? | *prefix_hit_fraction? | tier_hit_fraction? | "
-            "*uncached_request_j?",
-            lay={
-                "keep": "precision first_token_s between_s",
-                "ranked": "met usd_per_million million_j",
-                "noun": "deployments",
-                "met": show_met,
-            },
-            is_long=True,
-            is_tight=True,
-            draw=lambda answer, grid, *_, **__: (grid, *tell_reasons(answer.not_taken)),
-        ),
-    ),
-    csv="rows",
-    notes=lambda answer: [*list_notes(answer)],
-    choices=choose,
-    limit=18,
-    steps=(
-        "llm {model} {place} --devices {devices} [--data-devices {data}] [--expert-devices {experts}] "
-        "[--micro-batches {parts}] --batch 1 --in-flight {users_per_server} --prompt {prompt} --output {output} "
-        "{reuse} {words}",
-    ),
-)
+def draw_users(answer: UsersAnswer, asked: Asked) -> Document:
+    """Return the document of deployments that serve a number of users."""
+    of = UserRow
+    met: Col[UserRow] = derived("met", show_met)
+    columns = (
+        of.label,
+        of.precision.kept,
+        of.first_token_s.kept,
+        of.between_s.kept,
+        met.ranking.kept,
+        of.usd_per_million.ranking.if_any.kept,
+        of.million_j.ranking.kept,
+        of.gco2_per_million.if_any,
+        of.tokens_per_s,
+        of.users_per_server,
+        of.largest_users,
+        of.request_s,
+        of.request_usd.if_any,
+        of.request_j,
+        of.request_gco2.if_any,
+        of.prefix_hit_fraction.if_any.kept,
+        of.tier_hit_fraction.if_any,
+        of.uncached_request_j.if_any.kept,
+    )
+    keep = (of.precision, of.first_token_s, of.between_s)
+    drawn = lay_columns(answer, answer.rows, columns, keep=keep, limit=asked.most(18), noun="deployments")
+    return compose_runs(
+        answer,
+        answer.facts,
+        [Section("", (drawn, *tell_reasons(answer.not_taken)), is_tight=True)],
+        answer.rows,
+        title=title_users(answer),
+        headline=describe_answer(answer.facts),
+        reasons=list_reasons(answer.facts),
+        told=describe_unread(answer.scope.models),
+        notes=list_notes(answer),
+        steps=list_steps(answer, asked.repeated),
+    )
 
-PAGES: Final = {UsersAnswer: USERS}
+
+PAGES: Final = {UsersAnswer: Page[UsersAnswer](draw=draw_users)}

@@ -23,7 +23,7 @@ class Busiest:
     """Stage of a pipeline that takes most of a frame's time on one chip."""
 
     model: str
-    share_fraction: float
+    latency_fraction: float
     """Share of this stage in the time of all stages, each evaluated alone."""
 
 
@@ -47,7 +47,7 @@ class Paced:
                 "latency_s": row.latency_s,
                 "total_power_w": row.total_power_w,
                 "busiest_stage": None if (one := self.find_busiest(row)) is None else one.model,
-                "busiest_fraction": None if one is None else one.share_fraction,
+                "busiest_fraction": None if one is None else one.latency_fraction,
                 "run_id": row.run_id,
             }
             for row in self.rows
@@ -104,4 +104,4 @@ def _find_busiest(source: Source, plan: Plan, pipeline: Pipeline) -> dict[Place,
 
 def _choose(seconds: Mapping[str, float]) -> Busiest:
     model = max(seconds, key=lambda name: seconds[name])
-    return Busiest(model=model, share_fraction=seconds[model] / sum(seconds.values()))
+    return Busiest(model=model, latency_fraction=seconds[model] / sum(seconds.values()))

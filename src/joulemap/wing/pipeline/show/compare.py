@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-import attrs
-
-from joulemap.show import Part, Template, mark_projected, show_quantity, show_share
-from joulemap.show.compare import COMPARE, choose
+from joulemap.generated.recommend import RankedConfiguration
+from joulemap.show import (
+    Asked,
+    Document,
+    Page,
+    Section,
+    Template,
+    lay_columns,
+    mark_projected,
+    show_quantity,
+    show_share,
+)
+from joulemap.show.compare import LIMIT, draw, draw_compare
 from joulemap.wing.pipeline.ask.compare import PipelineCompareAnswer
 from joulemap.wing.pipeline.show.pace import name_busiest
 
@@ -18,32 +26,30 @@ TITLE: Final = Template(
 )
 
 
-def divide(answer: PipelineCompareAnswer) -> Iterator[tuple[Mapping[str, Any], Any]]:
-    """Yield the title of the table at the frame rate, and its rows."""
-    rate = answer.paced.rate_per_s
-    rows = [row for row in answer.paced.rows if row.throughput_per_s is not None]
-    slow = [mark_projected(row.hardware, answer.projected) for row in rows if (row.throughput_per_s or 0.0) < rate]
-    yield {"head": TITLE(rate=show_quantity(rate, "1/s"), slow=slow or None)}, answer.paced.rows.with_rows(rows)
-
-
-PACED: Final = Part(
-    title="{head}",
-    table="paced",
-    divide=divide,
-    columns="hardware | *precision | busy busy_fraction | frame latency latency_s | average power total_power_w | "
-    "busiest stage run_id",
-    lay={"noun": "configurations"},
-    cells=lambda answer: {
-        "busy_fraction": lambda row: show_share(answer.paced.measure_utilization(row)),
-        "run_id": partial(name_busiest, answer.paced),
-    },
-    is_long=True,
-)
-
-PAGES: Final = {
-    PipelineCompareAnswer: attrs.evolve(
-        COMPARE,
-        parts=(*COMPARE.parts, PACED),
-        choices=lambda answer, **chosen: {**choose(answer, **chosen), "shown": ("rows", "paced")},
+def show_paced(answer: PipelineCompareAnswer, limit: int) -> Section:
+    """Return the section of the configurations at the frame rate."""
+    of, paced = RankedConfiguration, answer.paced
+    rows = [row for row in paced.rows if row.throughput_per_s is not None]
+    slow = [
+        mark_projected(row.hardware, answer.projected)
+        for row in rows
+        if (row.throughput_per_s or 0.0) < paced.rate_per_s
+    ]
+    columns = (
+        of.hardware,
+        of.precision.kept,
+        of.busy_fraction.headed("busy").by(lambda row: show_share(paced.measure_utilization(row))),
+        of.latency_s.headed("frame latency"),
+        of.total_power_w.headed("average power"),
+        of.run_id.headed("busiest stage").by(partial(name_busiest, paced)),
     )
-}
+    title = TITLE(rate=show_quantity(paced.rate_per_s, "1/s"), slow=slow or None)
+    return Section(title, lay_columns(answer, paced.rows.with_rows(rows), columns, limit=limit, noun="configurations"))
+
+
+def draw_paced(answer: PipelineCompareAnswer, asked: Asked) -> Document:
+    """Return the document of a comparison, with the table at the frame rate below its own."""
+    return draw_compare(answer, asked, [show_paced(answer, asked.most(LIMIT))])
+
+
+PAGES: Final = {PipelineCompareAnswer: Page[PipelineCompareAnswer](draw=draw_paced, draw_figures=draw)}

@@ -7,7 +7,7 @@ from typing import Any, Final
 from joulemap.show import Template
 from joulemap.wing.pipeline.ask.pace import Paced
 
-BUSIEST: Final = Template("{model} ({share_fraction:%})")
+BUSIEST: Final = Template("{model} ({latency_fraction:%})")
 
 
 def name_busiest(paced: Paced, row: Any) -> str:

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-import attrs
-
-from joulemap.show import Part, Shape, recommend as core
+from joulemap.generated.recommend import RankedConfiguration
+from joulemap.show import Asked, Document, Page
+from joulemap.show.recommend import draw_recommendation
 from joulemap.wing.pipeline.ask.recommend import PipelineRecommendAnswer
 from joulemap.wing.pipeline.show.pace import name_busiest
 
-STAGES: Final = "*frame latency latency_s | *busiest stage run_id | "
+
+def draw_paced(answer: PipelineRecommendAnswer, asked: Asked) -> Document:
+    """Return the document of a recommendation, with the frame latency and the busiest stage of each row."""
+    of = RankedConfiguration
+    busiest = of.run_id.headed("busiest stage").by(partial(name_busiest, answer.paced)).kept
+    return draw_recommendation(answer, asked, (of.latency_s.headed("frame latency").kept, busiest))
 
 
-def choose(answer: PipelineRecommendAnswer, **chosen: Any) -> Mapping[str, Any]:
-    """Return the values of slots, with the columns of the stages."""
-    values = core.choose(answer, **chosen)
-    return {**values, "rated": STAGES + values["rated"]}
-
-
-def name_stages(part: Part) -> Part:
-    """Return a part of the core with the busiest stage of each row."""
-    return attrs.evolve(
-        part, cells=lambda answer: {**part.cells(answer), "run_id": partial(name_busiest, answer.paced)}
-    )
-
-
-RECOMMEND: Final[Shape] = attrs.evolve(
-    core.RECOMMEND, choices=choose, parts=tuple(map(name_stages, core.RECOMMEND.parts))
-)
-
-PAGES: Final = {PipelineRecommendAnswer: RECOMMEND}
+PAGES: Final = {PipelineRecommendAnswer: Page[PipelineRecommendAnswer](draw=draw_paced)}

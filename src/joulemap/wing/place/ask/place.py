@@ -31,7 +31,7 @@ from joulemap.plan.model_name import find_precisions
 from joulemap.store import fetch, read_columns
 from joulemap.store.query import fetch_none
 from joulemap.store.workload import find_work
-from joulemap.system import UnsupportedError, UsageError, frozen
+from joulemap.system import UsageError, frozen
 from joulemap.wing.place.ask.placement_row import (
     find_assumed,
     form_row,
@@ -39,7 +39,7 @@ from joulemap.wing.place.ask.placement_row import (
     list_subgraphs,
     list_timeline,
 )
-from joulemap.wing.place.box.candidate import Candidate, list_candidates, list_refusals
+from joulemap.wing.place.box.candidate import Candidate, list_candidates, refuse_all
 from joulemap.wing.place.box.interval import compare, doubt_placement
 from joulemap.wing.place.box.member import Member
 from joulemap.wing.place.box.problem import build_problem
@@ -206,12 +206,7 @@ def place(
     problem = build_problem(work, described, members)
     candidates = sorted(list_candidates(problem, goal), key=lambda one: one.value(goal))
     if candidates[0].refusal:
-        raise UnsupportedError(
-            f"{model} does not run on {described.id}: {list_refusals(candidates)}",
-            code="no_placement",
-            hardware=described.id,
-            placements=tuple(one.label for one in candidates),
-        )
+        raise refuse_all(candidates, f"{model} does not run on {described.id}")
     known = _read_doubts(source, members, kind)
     doubts = {one.name: doubt_placement(one, load_doubt(), known) for one in candidates if not one.refusal}
     question = PlacedQuestion(
@@ -345,7 +340,7 @@ def _find_own(kept: Mapping[int, PlacementRow], goal: Goal, gap: tuple[str, floa
         if assumed is not None and assumed.fraction >= LEAST_ASSUMED:
             mostly = "static" if assumed.static_fraction >= MOSTLY * assumed.fraction else ""
             doubt = row.energy_half_width or 0.0 if goal == "energy" else 0.0
-            values: dict[str, Value] = {"share_fraction": assumed.fraction, "mostly": mostly}
+            values: dict[str, Value] = {"energy_fraction": assumed.fraction, "mostly": mostly}
             yield Finding(kind="assumed", run_id=key, values=values, doubt=doubt)
     first = next(iter(kept))
     if kept[first].limit == BUDGET:

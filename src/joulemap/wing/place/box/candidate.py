@@ -27,6 +27,7 @@ from joulemap.wing.place.box.score import Aim, fit_weights
 from joulemap.wing.place.box.search import Choice
 from joulemap.wing.place.box.solve import has_solver
 from joulemap.wing.place.record import BUDGET, Goal, PlacementLine
+from joulemap.wing.place.show.word import LACKING
 
 Member = TypeVar("Member", int, str)
 
@@ -133,9 +134,11 @@ def list_candidates(problem: Problem, goal: Goal) -> list[Candidate]:
     return list({(*one.name, one.value(goal)): one for one in candidates}.values())
 
 
-def list_refusals(candidates: Sequence[Candidate]) -> str:
-    """Return the reasons why candidates are refused, in one line."""
-    return "; ".join(f"{one.label}: {one.refusal.text}" for one in candidates if one.refusal is not None)
+def refuse_all(candidates: Sequence[Candidate], what: str) -> UnsupportedError:
+    """Return the error that no candidate runs: `what` and the reason of each, in one line."""
+    reasons = "; ".join(f"{one.label}: {one.refusal.text}" for one in candidates if one.refusal is not None)
+    hardware, names = candidates[0].problem.box.id, tuple(one.label for one in candidates)
+    return UnsupportedError(f"{what}: {reasons}", code="no_placement", hardware=hardware, placements=names)
 
 
 def _list_sets(members: Sequence[Member], least: int) -> list[tuple[Member, ...]]:
@@ -152,11 +155,8 @@ def _run_alone(problem: Problem, number: int, goal: Goal) -> Candidate:
         known = [one.rpartition(".")[2] for one in (compiler.operators if compiler else ())]
         lacking = [name for name in names if name not in known]
         name, operators = compiler.name if compiler else member.name, tuple(lacking or names)
-        refusal = Reason(
-            text=f"{name} does not run {', '.join(operators)}",
-            code="operators",
-            values={"hardware": member.name, "compiler": name, "operators": operators},
-        )
+        values = {"hardware": member.name, "compiler": name, "operators": operators}
+        refusal = Reason(text=LACKING(**values), code="operators", values=values)
     if refusal is not None:
         return Candidate(problem=problem, form="alone", members=(number,), refusal=refusal)
     return _run(problem, np.full(problem.node_count, number), goal, 0.0)

@@ -41,8 +41,8 @@ from joulemap.physics.run import (
     OperatorColumns,
     SubgraphColumns,
 )
-from joulemap.system import FS_PER_S, UnsupportedError, define, frozen
-from joulemap.wing.place.box.candidate import Candidate, list_candidates, list_refusals
+from joulemap.system import FS_PER_S, define, frozen
+from joulemap.wing.place.box.candidate import Candidate, list_candidates, refuse_all
 from joulemap.wing.place.box.hardware import CONVERSIONS, IDLE, BoxHardware, device_key, link_key, reprice
 from joulemap.wing.place.box.problem import Problem, build_problem, is_dynamic
 from joulemap.wing.place.box.run import PlacedRun, list_conversions, run_placement
@@ -121,10 +121,7 @@ def place(problem: Problem, goal: Goal) -> Candidate:
     candidates = list_candidates(problem, goal)
     best = min(candidates, key=lambda one: one.value(goal))
     if best.refusal:
-        box, names = problem.box.id, tuple(one.label for one in candidates)
-        raise UnsupportedError(
-            f"{box}: {list_refusals(candidates)}", code="no_placement", hardware=box, placements=names
-        )
+        raise refuse_all(candidates, problem.box.id)
     if best.run is None:
         return best
     repeated = [

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import Any, Final
 
 from joulemap.ask import Choice, Entry, Facts, Refusal, Share
-from joulemap.domain import TIE_RATIO
+from joulemap.domain import TIE_RATIO, Col
 from joulemap.physics import spell_precision
 from joulemap.show import (
     MOST_WHY,
+    Asked,
+    Document,
     Figures,
     Grid,
-    Part,
-    Sheet,
+    Page,
+    Section,
     Template,
-    head_assumed,
+    compose,
+    fill_steps,
     join_names,
     list_notes,
     name_run,
@@ -23,14 +27,14 @@ from joulemap.show import (
     show_chance,
     show_quantity,
     show_range,
+    show_table,
 )
+from joulemap.show.present.document import SHARE_HEADING
 from joulemap.show.present.template import join_clauses
 from joulemap.wing.place.ask.place import ALONE, PlaceAnswer
 from joulemap.wing.place.ask.placement_row import find_assumed
 from joulemap.wing.place.box.solve import has_solver
-
-if TYPE_CHECKING:
-    pass
+from joulemap.wing.place.generated.row import DeviceRow, PlacementDifference, PlacementRow, SubgraphRow
 
 HEADINGS: Final[Mapping[str, str]] = {"latency": "latency", "energy": "energy per sample"}
 """Goal -> heading of the column before the picture of its parts."""
@@ -43,13 +47,8 @@ COPIES: Final = "copies"
 
 TITLE: Final = Template("{model}, batch {batch}, {precisions:and}, {runtime}, on {box}[ ({chips:list})]")
 CHIP: Final = Template("{device}: {chip}")
-COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
-    "latency": ("latency_s", "latency_half_width"),
-    "throughput": ("throughput_per_s", "throughput_half_width"),
-    "energy": ("energy_per_inference_j", "energy_half_width"),
-}
-"""Goal -> (column of a placement with the goal's quantity, column with its half-width)."""
-
+DIFFERENCE: Final = "Energy of the best mixture minus energy of the best device alone"
+ANALYZE: Final = Template("analyze {model} {hardware} {precision}")
 SOLVER: Final = "the extra `solver` searches further: pip install 'joulemap[solver]'"
 
 BOX_POWER: Final = (
@@ -152,7 +151,7 @@ def _find_parts(facts: Facts, key: int, level: str = "device") -> dict[str, floa
     return {one.name: one.share * facts.find_values(key)[one.metric].value for one in shares}
 
 
-def draw_placements(answer: PlaceAnswer, grid: Grid, *_: Any, **__: Any) -> Grid:
+def stack_parts(answer: PlaceAnswer, grid: Grid) -> Grid:
     """Return the table of placements with the latency or the energy of a batch by device and link."""
     if answer.goal == "throughput":
         return grid
@@ -183,17 +182,46 @@ def title_placement(answer: PlaceAnswer) -> str:
     return TITLE(answer, chips=[CHIP(device=name, chip=chip) for name, chip in chips.items() if name != chip])
 
 
-def choose(answer: PlaceAnswer, **_: Any) -> Mapping[str, str]:
-    """Return the columns of placements, and those of subgraphs by the goal."""
-    unit = "j" if answer.goal == "energy" else "s"
-    return {
-        **{goal: ":".join(names[: 1 + (goal == answer.goal)]) for goal, names in COLUMNS.items()},
-        "ranked": COLUMNS[answer.goal][0],
-        "assumed": head_assumed(map(find_assumed, answer.rows)),
-        "quantity": "energy" if unit == "j" else "latency",
-        "own": "energy_j" if unit == "j" else "latency_s",
-        "other": f"other_{unit}",
+def lay_placements(answer: PlaceAnswer) -> list[Section]:
+    """Return the section of placements, with the interval of what is decided."""
+    of, goal = PlacementRow, answer.goal
+    decided: dict[str, tuple[Col[PlacementRow], Col[PlacementRow]]] = {
+        "latency": (of.latency_s, of.latency_half_width),
+        "throughput": (of.throughput_per_s, of.throughput_half_width),
+        "energy": (of.energy_per_inference_j, of.energy_half_width),
     }
+    shown = {
+        name: value.within(width).ranking.drawn if name == goal else value for name, (value, width) in decided.items()
+    }
+    assumed = of.assumed_energy_fraction.headed(SHARE_HEADING).by(lambda row: show_assumed(find_assumed(row))).kept
+    columns = (
+        of.placement,
+        of.form.kept,
+        shown["latency"].headed("latency").kept,
+        shown["throughput"].headed("throughput").kept,
+        of.tokens_per_s.if_any,
+        shown["energy"].headed("energy per sample").kept,
+        assumed if any(show_assumed(find_assumed(row)) for row in answer.rows) else None,
+        of.worse_probability.headed("chance that it is worse").kept,
+        of.average_power_w,
+        of.copy_s,
+        of.limit,
+        of.refusal.if_any.kept,
+    )
+    return show_table(answer, "", answer.rows, columns, change=partial(stack_parts, answer))
+
+
+def list_details(answer: PlaceAnswer, most: int) -> Iterator[Section]:
+    """Yield the tables behind that of the placements: devices, subgraphs, and where the energy differs."""
+    yield from show_table(answer, "Devices of the best placement", answer.devices, DeviceRow.table)
+    of, is_energy = SubgraphRow, answer.goal == "energy"
+    own, other = (of.energy_j, of.other_j) if is_energy else (of.latency_s, of.other_s)
+    quantity = "energy" if is_energy else "latency"
+    columns = (
+        of.subgraph_index, of.operations, of.device, own.headed(quantity), of.other, other.headed(f"{quantity} there"),
+    )  # fmt: skip
+    yield from show_table(answer, "Subgraphs", answer.subgraphs, columns, limit=most)
+    yield from show_table(answer, DIFFERENCE, answer.differences, PlacementDifference.table, limit=most)
 
 
 def list_all_notes(answer: PlaceAnswer) -> Iterator[str]:
@@ -211,9 +239,9 @@ def list_busy(answer: PlaceAnswer) -> Iterator[Mapping[str, Any]]:
         yield {"model": answer.model, "hardware": hardware, "precision": spell_precision(row.precision)}
 
 
-def explain_all(answer: PlaceAnswer) -> dict[str, str]:
+def explain_all(answer: PlaceAnswer) -> str:
     """Return the lead of the best placement and the copies of the best mixture in one text."""
-    return {"why": join_clauses((describe_answer(answer.facts), *list_reasons(answer.facts)))}
+    return join_clauses((describe_answer(answer.facts), *list_reasons(answer.facts)))
 
 
 TIMELINE: Final = Template("{title}: {placement}, {form}")
@@ -224,7 +252,7 @@ def draw(answer: PlaceAnswer) -> Figures:
     from joulemap.show import make_figure
 
     title = title_placement(answer)
-    drawn = [make_figure("placement", answer.rows, title, explain_all(answer)["why"])]
+    drawn = [make_figure("placement", answer.rows, title, explain_all(answer))]
     for placement, form in dict.fromkeys((row.placement, row.form) for row in answer.timeline):
         events = tuple(row for row in answer.timeline if (row.placement, row.form) == (placement, form))
         subject = TIMELINE(title=title, placement=placement, form=form)
@@ -232,51 +260,21 @@ def draw(answer: PlaceAnswer) -> Figures:
     return tuple(drawn)
 
 
-PAGES: Final = {
-    PlaceAnswer: Sheet(
-        title=title_placement,
-        first=lambda answer: describe_answer(answer.facts),
-        reasons=lambda answer: list_reasons(answer.facts),
-        is_decision=True,
-        notes=list_all_notes,
-        words=explain_all,
-        steps=("analyze {model} {hardware} {precision}",),
-        each=list_busy,
-        choices=choose,
-        draw=draw,
-        limit=12,
-        parts=(
-            Part(
-                table="rows",
-                columns="placement | *form | *latency {latency} | *throughput {throughput} | tokens_per_s? | "
-                "*energy per sample {energy} | "
-                "{assumed}*chance that it is worse worse_probability | average_power_w | copy_s | "
-                "limit | *refusal?",
-                draw=draw_placements,
-                lay={
-                    "ranked": "{ranked}",
-                    "pictures": "{ranked}",
-                    "assumed_energy_fraction": lambda row: show_assumed(find_assumed(row)),
-                },
-            ),
-            Part(
-                title="Devices of the best placement",
-                table="devices",
-                columns="device | hardware | precision | subgraph_count | busy_s | busy_fraction | memory_fraction | "
-                "energy_j",
-            ),
-            Part(
-                title="Subgraphs",
-                table="subgraphs",
-                columns="subgraph_index | operations | device | {quantity} {own} | other | {quantity} there {other}",
-                is_long=True,
-            ),
-            Part(
-                title="Energy of the best mixture minus energy of the best device alone",
-                table="differences",
-                columns="device | component | action | first_j | second_j | difference_j",
-                is_long=True,
-            ),
-        ),
+def draw_placements(answer: PlaceAnswer, asked: Asked) -> Document:
+    """Return the document of placements."""
+    return compose(
+        answer,
+        lay_placements(answer),
+        answer.rows,
+        title=title_placement(answer),
+        headline=describe_answer(answer.facts),
+        reasons=list_reasons(answer.facts),
+        details=list_details(answer, asked.most(12)),
+        notes=list_all_notes(answer),
+        words={"why": explain_all(answer)},
+        facts=answer.facts,
+        steps=[step for one in list_busy(answer) for step in fill_steps([ANALYZE], answer, asked.repeated, **one)],
     )
-}
+
+
+PAGES: Final = {PlaceAnswer: Page[PlaceAnswer](draw=draw_placements, draw_figures=draw)}

@@ -6,6 +6,9 @@ from typing import Final
 
 from joulemap.show import Template, Words
 
+LACKING: Final = Template("{compiler} does not run {operators:list}")
+"""Reason why a device cannot run the whole model."""
+
 WORDS: Final = Words(
     caveats={
         "budget": Template("the power budget sets the rate of {chips}; placements at lower power were not searched"),

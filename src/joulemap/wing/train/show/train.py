@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -11,25 +11,31 @@ from joulemap.ask import Caveat, Choice, Entry, Facts, Refusal, Share, find_deci
 from joulemap.domain import TIE_RATIO
 from joulemap.show import (
     MOST_WHY,
-    Block,
+    Asked,
+    Document,
     Figures,
     Grid,
-    Part,
-    Shape,
+    Page,
+    Section,
     Template,
     Text,
     Title,
+    compose_runs,
     describe_caveat,
     describe_choices,
     describe_use,
     draw_figure,
+    fill_steps,
+    lay_columns,
     name_run,
     show_interval,
     show_quantity,
     show_range,
+    show_table,
 )
 from joulemap.wing.train.ask.train import TRAINING, TrainAnswer
 from joulemap.wing.train.demand import TOKENS as USUAL_TOKENS
+from joulemap.wing.train.generated.row import TrainingRow
 
 STEP_TITLE: Final = Template(
     "training {name}[, {tokens:#} tokens per sequence], batch {batches:and}, {precisions:and}, {settings:list}"
@@ -56,6 +62,7 @@ STEP_TIME: Final = "step time"
 SHOWN: Final = 20
 """Maximum configurations in a figure."""
 
+ANALYZE: Final = Template("analyze {step} {spelled} --precision {precision} --batch {micro_batch}")
 PAID: Final = Template("cost and carbon: {use}; `joulemap cost --show details` lists the other assumptions")
 
 ONLY: Final = Template("Expect {most}{rate} {unit} from {name}[, at {sample} per sample].")
@@ -191,32 +198,15 @@ def title_step(answer: TrainAnswer) -> Title:
     return Title(form=STEP_TITLE, values=values)
 
 
-def choose(answer: TrainAnswer, **_: Any) -> Mapping[str, Any]:
-    """Return the title, the unit and the heading of columns, and the fastest step for the next command."""
-    best = answer.trained[0]
-    assert best.run_id is not None
-    is_language = best.tokens_per_s is not None
-    return {
-        "title": title_step(answer),
-        "unit": TOKENS if is_language else SAMPLES,
-        "rate": "tokens_per_s" if is_language else "samples_per_s",
-        "power": "power per device" if any(row.device_count > 1 for row in answer.rows) else "power",
-        "row": best,
-        "step": answer.step_names[best.run_id],
-        "spelled": answer.scope.spell(best.hardware),
-    }
-
-
-def show_step(row: Any) -> str:
+def show_step(row: TrainingRow) -> str:
     """Return the time of a step with its interval, or why there is none."""
     if row.is_lower_bound and row.step_s is not None:
         return AT_LEAST(value=row.step_s)
     return show_interval(row.step_s, "s", row.latency_half_width) or row.status
 
 
-def add_parts(answer: TrainAnswer, grid: Grid, *_: Any, **__: Any) -> Sequence[Block]:
-    """Return the table with the time per sample by part of the step, and a line on configurations that do not run."""
-    refused = describe_refused(answer.facts)
+def add_parts(answer: TrainAnswer, grid: Grid) -> Grid:
+    """Return the table with the time per sample by part of the step."""
     rows = answer.ordered.rows[: len(grid.rows)]
     parts = {
         name: [part and part / row.batch for row in rows for part in [getattr(row, field)]]
@@ -224,7 +214,7 @@ def add_parts(answer: TrainAnswer, grid: Grid, *_: Any, **__: Any) -> Sequence[B
     }
     ranges = (attrs.evolve(one, yields=True) for one in grid.pictures)
     drawn = grid.with_stack(parts, STEP_TIME)
-    return (attrs.evolve(drawn, pictures=(*drawn.pictures, *ranges)), *([Text(refused)] if refused else []))
+    return attrs.evolve(drawn, pictures=(*drawn.pictures, *ranges))
 
 
 def draw(answer: TrainAnswer) -> Figures:
@@ -233,53 +223,68 @@ def draw(answer: TrainAnswer) -> Figures:
     return (draw_figure(answer.scope, "training", rows, title_step(answer), describe_answer(answer.facts)),)
 
 
-PAGES: Final = {
-    TrainAnswer: Shape(
-        first=describe_answer,
-        why=list_reasons,
-        notes=lambda answer: [PAID(use=describe_use(answer.assumptions, answer.pay))],
-        steps=("analyze {step} {spelled} --precision {precision} --batch {micro_batch}",),
-        choices=choose,
-        draw=draw,
-        limit=12,
-        parts=(
-            Part(
-                table="ordered",
-                columns="label | batch! | precision! | {unit} {rate} | sample_j | -sample_j:energy_half_width | "
-                "step_s | utilization_fraction | {power} device_power_w | memory_fraction | "
-                "exchange_seen_fraction? | usd_per_million",
-                lay={
-                    "noun": "configurations",
-                    "ranked": "{rate} sample_j",
-                    "keep": "batch precision step_s energy_half_width utilization_fraction",
-                    "pictures": "energy_half_width",
-                    "step_s": show_step,
-                },
-                is_long=True,
-                is_tight=True,
-                draw=add_parts,
-            ),
-            Part(
-                title="Memory per device",
-                table="ordered",
-                columns="label | *batch | *weight_bytes | *gradient_bytes | *state_bytes | *activation_bytes | "
-                "*reserved_bytes | *memory_fraction | fits_with?",
-                is_long=True,
-            ),
-            Part(
-                title="Time per step",
-                table="ordered",
-                columns="label | *batch | *forward_s | *backward_s | *again_s | *exchange_s | *optimizer_s | "
-                "bubble_s? | exchange_alone_s? | run_id",
-                is_long=True,
-            ),
-            Part(
-                title="Cost and carbon",
-                table="ordered",
-                columns="label | *batch | way | *cost per million samples usd_per_million:usd_half_width | "
-                "price_text? | *gco2_per_million | total_s? | total_kwh? | total_usd? | total_gco2?",
-                is_long=True,
-            ),
-        ),
+def lay_steps(answer: TrainAnswer, most: int) -> Grid:
+    """Return the table of configurations."""
+    of, is_language = TrainingRow, answer.trained[0].tokens_per_s is not None
+    power = "power per device" if any(row.device_count > 1 for row in answer.rows) else "power"
+    columns = (
+        of.label,
+        of.batch.if_varied,
+        of.precision.if_varied,
+        of.tokens_per_s.headed(TOKENS).ranking if is_language else of.samples_per_s.headed(SAMPLES).ranking,
+        of.sample_j.ranking,
+        of.energy_half_width.ends_of(of.sample_j).drawn,
+        of.step_s.by(show_step),
+        of.utilization_fraction,
+        of.device_power_w.headed(power),
+        of.memory_fraction,
+        of.exchange_seen_fraction.if_any,
+        of.usd_per_million,
     )
-}
+    keep = (of.batch, of.precision, of.step_s, of.energy_half_width, of.utilization_fraction)
+    return lay_columns(answer, answer.ordered, columns, limit=most, noun="configurations", keep=keep)
+
+
+def list_details(answer: TrainAnswer, most: int) -> Iterator[Section]:
+    """Yield the tables of memory, of the parts of a step, and of cost and carbon."""
+    of = TrainingRow
+    named = (of.label, of.batch.kept)
+    memory = (
+        of.weight_bytes.kept, of.gradient_bytes.kept, of.state_bytes.kept, of.activation_bytes.kept,
+        of.reserved_bytes.kept, of.memory_fraction.kept, of.fits_with.if_any,
+    )  # fmt: skip
+    yield from show_table(answer, "Memory per device", answer.ordered, (*named, *memory), limit=most)
+    times = (
+        of.forward_s.kept, of.backward_s.kept, of.again_s.kept, of.exchange_s.kept, of.optimizer_s.kept,
+        of.bubble_s.if_any, of.exchange_alone_s.if_any, of.run_id,
+    )  # fmt: skip
+    yield from show_table(answer, "Time per step", answer.ordered, (*named, *times), limit=most)
+    cost = of.usd_per_million.headed("cost per million samples").within(of.usd_half_width).kept
+    costs = (
+        of.way, cost, of.price_text.if_any, of.gco2_per_million.kept, of.total_s.if_any, of.total_kwh.if_any,
+        of.total_usd.if_any, of.total_gco2.if_any,
+    )  # fmt: skip
+    yield from show_table(answer, "Cost and carbon", answer.ordered, (*named, *costs), limit=most)
+
+
+def draw_training(answer: TrainAnswer, asked: Asked) -> Document:
+    """Return the document of training."""
+    best, most, refused = answer.trained[0], asked.most(12), describe_refused(answer.facts)
+    assert best.run_id is not None
+    table = add_parts(answer, lay_steps(answer, most))
+    named = {"step": answer.step_names[best.run_id], "spelled": answer.scope.spell(best.hardware)}
+    return compose_runs(
+        answer,
+        answer.facts,
+        [Section("", (table, *([Text(refused)] if refused else [])), is_tight=True)],
+        answer.rows,
+        title=title_step(answer),
+        headline=describe_answer(answer.facts),
+        reasons=list_reasons(answer.facts)[:MOST_WHY],
+        details=list_details(answer, most),
+        notes=[PAID(use=describe_use(answer.assumptions, answer.pay))],
+        steps=fill_steps([ANALYZE], best, asked.repeated, **named),
+    )
+
+
+PAGES: Final = {TrainAnswer: Page[TrainAnswer](draw=draw_training, draw_figures=draw)}

@@ -9,28 +9,34 @@ from functools import partial
 from statistics import median
 from typing import Any, Final
 
+import attrs
+
 from joulemap.ask import Caveat, Change, Facts, Quantity, Refusal, Score
 from joulemap.show import (
     MOST_WHY,
-    Part,
-    Sheet,
+    Asked,
+    Document,
+    Page,
+    Section,
     Template,
     Text,
+    compose,
     describe_refusal,
     describe_trust,
     fits,
-    list_facts,
+    lay_columns,
     show,
     show_interval,
     show_plain,
     show_quantity,
     show_share,
     show_span,
+    show_table,
 )
 from joulemap.system import format_si
 from joulemap.wing.verify.ask.verify import VerifyAnswer
 from joulemap.wing.verify.compared import UNIT, quantify
-from joulemap.wing.verify.generated.row import VerifiedRow
+from joulemap.wing.verify.generated.row import CauseRow, VerifiedRow
 from joulemap.wing.verify.show.word import (
     NOUN,
     UNDER,
@@ -260,57 +266,60 @@ def title_cases(answer: VerifyAnswer) -> str:
     return (ONE if count == 1 else SEVERAL)(first, case_index=count, formats=list(answer.formats))
 
 
-def list_data(answer: VerifyAnswer, told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what programs get: the texts, the tables and the facts."""
-    first = {name: told[name] for name in ("answer", "insights", "how_sure")}
-    last = {name: told[name] for name in ("notes", "next_steps")}
-    return {**first, **answer.data(), **last, **list_facts(answer.facts)}
-
-
-CELLS: Final[Mapping[str, Any]] = {
-    "quantity": lambda row: NOUN[row.quantity],
-    "measured": lambda row: show_both(*quantify(row))[0],
-    "predicted": lambda row: show_both(*quantify(row))[1],
-    "is_inside": lambda row: VERDICTS[row.is_inside],
-}
-"""Column -> function that formats its cell, in tables of measurements and of causes."""
-
-PAGES: Final = {
-    VerifyAnswer: Sheet(
-        title=title_cases,
-        first=lambda answer: describe_answer(answer.facts),
-        is_decision=True,
-        reasons=lambda answer: list_reasons(answer.facts),
-        trust=lambda answer: describe_doubt(answer.facts),
-        notes=lambda answer: list_conditions(answer.facts),
-        steps=list_steps,
-        data=list_data,
-        limit=12,
-        parts=(
-            Part(
-                table="rows",
-                columns="case_index! | *quantity | *measured | *predicted | ratio | *is_inside | calibrated?",
-                is_long=True,
-                lay={
-                    **CELLS,
-                    "ratio": lambda row: show(row.ratio, "ratio"),
-                    "calibrated": lambda row: (
-                        show_value(Quantity(row.calibrated, UNIT[row.quantity])) if row.calibrated else ""
-                    ),
-                },
-                cells=lambda answer: {"case_index": partial(name_case, answer)},
-                is_tight=True,
-                draw=lambda answer, grid, _, **__: (grid, *map(Text, list_remarks(answer.facts))),
-            ),
-            Part(
-                title="Possible causes",
-                table="causes",
-                columns="*change | standing | *quantity | measured | *predicted | *is_inside | inside_count",
-                lay={
-                    **CELLS,
-                    "standing": lambda row: STANDINGS[row.standing],
-                },
-            ),
-        ),
+def show_judged(answer: VerifyAnswer, most: int) -> Section:
+    """Return the section of measurements beside their predictions, with what was left out below it."""
+    of = VerifiedRow
+    columns = (
+        of.case_index.by(partial(name_case, answer)).if_varied,
+        of.quantity.by(lambda row: NOUN[row.quantity]).kept,
+        of.measured.by(lambda row: show_both(*quantify(row))[0]).kept,
+        of.predicted.by(lambda row: show_both(*quantify(row))[1]).kept,
+        of.ratio.by(lambda row: show(row.ratio, "ratio")),
+        of.is_inside.by(lambda row: VERDICTS[row.is_inside]).kept,
+        of.calibrated.by(_show_calibrated).if_any,
     )
-}
+    drawn = lay_columns(answer, answer.rows, columns, limit=most)
+    return Section("", (drawn, *map(Text, list_remarks(answer.facts))), is_tight=True)
+
+
+def _show_calibrated(row: VerifiedRow) -> str:
+    """Return the calibrated value of a row; empty for none."""
+    return show_value(Quantity(row.calibrated, UNIT[row.quantity])) if row.calibrated else ""
+
+
+def show_causes(answer: VerifyAnswer) -> list[Section]:
+    """Return the section of possible causes."""
+    of = CauseRow
+    columns = (
+        of.change.kept,
+        of.standing.by(lambda row: STANDINGS[row.standing]),
+        of.quantity.by(lambda row: NOUN[row.quantity]).kept,
+        of.measured.by(lambda row: show_both(*quantify(row))[0]),
+        of.predicted.by(lambda row: show_both(*quantify(row))[1]).kept,
+        of.is_inside.by(lambda row: VERDICTS[row.is_inside]).kept,
+        of.inside_count,
+    )
+    return show_table(answer, "Possible causes", answer.causes, columns)
+
+
+def draw_verified(answer: VerifyAnswer, asked: Asked) -> Document:
+    """Return the document of a verification."""
+    facts = answer.facts
+    reasons, notes, steps = list_reasons(facts), list_conditions(facts), list_steps(answer)
+    document = compose(
+        answer,
+        [show_judged(answer, asked.most(12))] if answer.rows else [],
+        answer.rows,
+        title=title_cases(answer),
+        headline=describe_answer(facts),
+        reasons=reasons,
+        details=show_causes(answer),
+        notes=notes,
+        words={"insights": list(reasons), "notes": list(notes), "next_steps": steps},
+        facts=facts,
+        trust=describe_doubt(facts),
+    )
+    return attrs.evolve(document, steps=tuple(steps))
+
+
+PAGES: Final = {VerifyAnswer: Page[VerifyAnswer](draw=draw_verified)}

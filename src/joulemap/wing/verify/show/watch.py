@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from joulemap.ask import Facts, Score
+from joulemap.domain import Col
 from joulemap.show import (
-    Block,
-    Part,
-    Sheet,
+    Asked,
+    Document,
+    Grid,
+    Page,
+    Section,
     Template,
+    alter,
+    compose,
+    derived,
     describe_trust,
     draw,
     list_facts,
@@ -18,7 +23,7 @@ from joulemap.show import (
     show,
     show_quantity,
 )
-from joulemap.show.model import SPLIT, WORK, draw_modules
+from joulemap.show.model import SPLIT, lay_tree, name_module, show_total
 from joulemap.show.part import describe_ranges
 from joulemap.wing.verify.ask.watch import WatchAnswer
 from joulemap.wing.verify.generated.row import WatchedModule
@@ -33,12 +38,6 @@ PREDICTED: Final = Template(
     "[, plus {back_s:s} and {back_j:J} for the backward pass]"
 )
 NO_PREDICTION: Final = Template("no prediction for {hardware}: {refusal}")
-BACKWARD: Final = "backward measured_backward_s | backward predicted predicted_backward_s"
-ENERGY: Final = "energy predicted_energy_j | energy share predicted_energy_fraction"
-KEPT: Final = (
-    "measured_latency_s predicted_latency_s measured_backward_s predicted_backward_s predicted_energy_j "
-    "predicted_energy_fraction ratio mac_count"
-)
 DISAGREES: Final = Template(
     "measured {times:x} {direction} than predicted, outside the 80 % interval of {predicted:interval s}: neither "
     "predicted time nor energy holds for this run"
@@ -81,26 +80,25 @@ def describe_doubt(answer: WatchAnswer) -> str:
     return own if own or facts is None else describe_trust(facts, describe_ranges(facts))
 
 
-def list_data(answer: WatchAnswer, _told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what programs get: the tables, the conditions of the calls, and the facts."""
-    return {**answer.data(), "notes": list_conditions(answer.facts), **list_facts(answer.facts)}
-
-
-def lay_modules(answer: WatchAnswer, *_: Any, depth: int | None = None, **__: Any) -> Block:
+def lay_modules(answer: WatchAnswer, depth: int | None) -> Grid:
     """Return the table of modules down to `depth` levels; None shows as many levels as fit on a screen."""
-    columns = [WORK, "measured measured_latency_s | predicted predicted_latency_s"]
-    columns += ["predicted / measured ratio"] * answer.is_here
-    columns += [BACKWARD] * bool(answer.rows[0].measured_backward_s)
-    return draw_modules(
-        answer.rows,
-        depth,
-        answer.model,
-        " | ".join((*columns, ENERGY)),
-        KEPT,
-        measured_latency_s=lambda row: show_quantity(row.measured_latency_s or None, "s"),
-        ratio=_show_ratio,
-        measured_backward_s=lambda row: show_quantity(row.measured_backward_s or None, "s"),
+    of, has_backward = WatchedModule, bool(answer.rows[0].measured_backward_s)
+    ratio: Col[WatchedModule] = derived("predicted / measured", _show_ratio)
+    columns = alter(
+        of.table,
+        of.module.by(name_module(answer.model)),
+        of.weight_count.headed("weights").by(lambda row: show_total(row.weight_count)),
+        of.mac_count.by(lambda row: show_total(row.mac_count)).kept,
+        of.measured_latency_s.headed("measured").by(lambda row: show_quantity(row.measured_latency_s or None, "s")),
     )
+    backward = (
+        of.measured_backward_s.headed("backward").by(lambda row: show_quantity(row.measured_backward_s or None, "s")),
+        of.predicted_backward_s.headed("backward predicted"),
+    )
+    energy = (of.predicted_energy_j.headed("energy"), of.predicted_energy_fraction.headed("energy share"))
+    keep = (of.measured_latency_s, of.predicted_latency_s, *backward, *energy, ratio, of.mac_count)
+    shown = (*columns, ratio if answer.is_here else None, *(backward if has_backward else ()), *energy)
+    return lay_tree(answer, answer.rows, shown, keep, depth)
 
 
 def _show_ratio(row: WatchedModule) -> str:
@@ -110,18 +108,19 @@ def _show_ratio(row: WatchedModule) -> str:
     return show(row.predicted_latency_s / row.measured_latency_s, "ratio")
 
 
-PAGES: Final = {
-    WatchAnswer: Sheet(
-        title=lambda answer: WATCHED(title=draw(answer.prediction).title if answer.prediction else answer.model),
-        first=describe_call,
-        trust=describe_doubt,
-        notes=lambda answer: (
-            *list_conditions(answer.facts),
-            SPLIT,
-            *(list_notes(answer.prediction.facts) if answer.prediction else ()),
-        ),
-        data=list_data,
-        choices=lambda _answer, depth=None, **_: {"depth": depth},
-        parts=(Part(title="By module, per call", table="rows", draw=lay_modules, is_tight=True),),
+def draw_watched(answer: WatchAnswer, asked: Asked) -> Document:
+    """Return the document of a watched module; programs get the tables, the conditions of the calls, and the facts."""
+    conditions = list_conditions(answer.facts)
+    return compose(
+        answer,
+        [Section("By module, per call", lay_modules(answer, asked.depth), is_tight=True)],
+        answer.rows,
+        title=WATCHED(title=draw(answer.prediction).title if answer.prediction else answer.model),
+        headline=describe_call(answer),
+        notes=(*conditions, SPLIT, *(list_notes(answer.prediction.facts) if answer.prediction else ())),
+        trust=describe_doubt(answer),
+        words={"notes": conditions, **list_facts(answer.facts)},
     )
-}
+
+
+PAGES: Final = {WatchAnswer: Page[WatchAnswer](draw=draw_watched)}

@@ -120,6 +120,8 @@ REASONS: Final[Mapping[str, Template]] = {
         "{taken:s} per output token is impossible for {count:n device} of {hardware}, which needs {least:s} to read "
         "the weights once: it was measured on another machine, or with another model or weight format"
     ),
+    "empty": Template("{field} is empty"),
+    "unusable": Template("{field} is {value}, expected a finite number {bound} 0"),
     "scope": Template("{quantity} is not predicted for this scope"),
 }
 """Code of a reason -> why a number is not scored."""
