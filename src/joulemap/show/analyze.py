@@ -370,7 +370,7 @@ def show_models(answer: PartAnswer, most: int) -> Iterator[Section]:
     is_inside = answer.subgraph or answer.level == "run"
     lay, head = (lay_inside, INSIDE_TABLE) if is_inside else (lay_parts, PARTS_TABLE)
     below = tell_left_out(answer.scope)
-    for model in list(dict.fromkeys(row.model for row in answer.rows))[: most or None]:
+    for model in dict.fromkeys(row.model for row in answer.rows):
         named = model if len(answer.scope.models) > 1 else ""
         title = head(by=answer.by, level=answer.level, subgraph=answer.subgraph or OF_RUNS, model=named)
         runs = [rows for rows in list_runs(answer) if rows[0].model == model]
