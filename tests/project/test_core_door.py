@@ -19,7 +19,7 @@ from tools.public import read_door
 PACKAGE: Final = Path(joulemap.__file__).parent
 
 MOST_MODULES: Final = 40
-MOST_NAMES: Final = 361
+MOST_NAMES: Final = 358
 
 PUBLIC: Final = ("joulemap", "joulemap.extend", "joulemap.records")
 """Public modules of the core beside its rooms."""

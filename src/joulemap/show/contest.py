@@ -211,7 +211,7 @@ def draw_parts(answer: ContestAnswer, asked: Asked) -> Document:
     """Return the document of a contest by parts: a section of each model."""
     most = asked.most(10)
     first = count_left_out_below(answer.scope, show_models(answer, slice(1), most))
-    others = show_models(answer, slice(1, most or None), most)
+    others = show_models(answer, slice(1, None), most)
     return compose_runs(
         answer,
         answer.facts,
