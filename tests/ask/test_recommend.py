@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 
 import pytest
 
@@ -139,6 +140,19 @@ def test_causes_add_up_to_the_gap_with_its_hosts(workspace: Workspace) -> None:
     assert_close(math.fsum(one.share or 0.0 for one in causes), 1.0)
     alone = (rival.hostless_value or 0.0) - (best.hostless_value or 0.0)
     assert_close(math.fsum(one.difference.value for one in causes), alone)  # hosts of an equal share are no cause
+
+
+def test_a_run_without_a_ledger_has_no_part_in_a_gap_of_time(tmp_path: Path) -> None:
+    """The time of each run is the sum of its terms, or there are none: what else is stored decides about nothing."""
+    own = Workspace(tmp_path / "own.duckdb")
+    chips = Settings(hardware=("coral_edge_tpu", "hailo_8"), precision=("int8",), runtime=("engine",), batch=(1,))
+    own.analyze("resnet18", "coral_edge_tpu", precision="int8", runtime="engine", batch=1)
+    answer = own.recommend("resnet18", chips, objective="latency")
+    times = {row.run_id: row.latency_s for row in answer.rows}
+    terms = answer.facts.of(Term)
+    for run in {run for one in terms for run in one.runs}:
+        assert_close(sum(one.amounts[one.runs.index(run)].value for one in terms), times[run])
+    assert len(times) == 2
 
 
 def test_a_battery_lasts_its_energy_over_the_average_power(workspace: Workspace) -> None:

@@ -70,7 +70,7 @@ def find_causes(scope: Scope, pair: Pair, metric: MetricName, batches: Pair = (1
         scope.reading.behind.append(parts)
         terms += list_times(parts, pair)
         whole = 1.0 - sum(one.share or 0.0 for one in terms)
-        if is_product and not terms:  # runs without a ledger
+        if not all(any(one.amounts[side].value for one in terms) for side in (0, 1)):  # a run is without a ledger
             return []
     if powers.energy_power:
         roles = fetch(scope.connection, RoleDifference, **given)
