@@ -22,7 +22,8 @@ edp_js = { heading = "energy x delay" }
 peak_memory_bytes = { heading = "memory" }
 energy_half_width = { heading = "energy range" }
 */
--- the default baseline is the best run of hardware that can be bought or rented, if there is any
+-- the default baseline is the best run of hardware that can be bought or rented, if there is any; of equal ones, that
+-- whose name is first
 SELECT
     r.model, r.batch, r.hardware, n.label, r.architecture, r.precision, r.runtime, r.status, r.energy_j,
     r.energy_per_inference_j, r.inferences_per_j, r.latency_s, r.throughput_per_s, r.average_power_w, r.edp_js, r.peak_memory_bytes,
@@ -39,17 +40,19 @@ SELECT
     END AS value,
     value / arg_min(
         value,
-        [
+        row(
             if($baseline <> '', 0e0 + r.position, if(r.is_available, 0e0, 1e0)),
-            as_cost(find_metric($metric).is_higher_better, value)
-        ]
+            as_cost(find_metric($metric).is_higher_better, value),
+            n.label
+        )
     ) FILTER (WHERE r.status = 'ok' AND $baseline IN ('', r.hardware)) OVER () AS ratio,
     arg_min(
         n.label,
-        [
+        row(
             if($baseline <> '', 0e0 + r.position, if(r.is_available, 0e0, 1e0)),
-            as_cost(find_metric($metric).is_higher_better, value)
-        ]
+            as_cost(find_metric($metric).is_higher_better, value),
+            n.label
+        )
     ) FILTER (WHERE r.status = 'ok' AND $baseline IN ('', r.hardware)) OVER () AS baseline_hardware,
     r.clock_fraction, r.clock_hz, r.voltage_factor, r.uncapped_power_w, r.interval_s, r.placement, r.throughput_limit,
     r.assumed_energy_fraction, r.recalled_energy_fraction, r.unattributed_energy_fraction, r.energy_low_j,
