@@ -109,7 +109,7 @@ def _find_assumed(rows: Mapping[int, LoadRow]) -> Iterator[Finding]:
 
 def _join(row: LoadRow, batch: ServedRow | None) -> SimpleNamespace:
     """Return the fields of a row, and those that only its smallest batch has."""
-    fields = {} if batch is None else batch.record()
+    fields = dict.fromkeys(ServedRow.columns) if batch is None else batch.record()
     return SimpleNamespace(**fields | row.record())
 
 
