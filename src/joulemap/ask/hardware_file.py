@@ -77,7 +77,11 @@ class FileChecks(Answer):
 
     def data(self) -> Any:
         """Return the data for machine formats: one record per file."""
-        return [attrs.asdict(check) for check in self.checks]
+        own = attrs.filters.exclude("trials")
+        return [
+            {**attrs.asdict(check, filter=own), "trials": [one.record() for one in check.trials]}
+            for check in self.checks
+        ]
 
 
 def template_text(like: str, architecture: str) -> str:

@@ -111,7 +111,8 @@ class PackageCheck(Answer):
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats."""
-        return attrs.asdict(self)
+        own = attrs.asdict(self, filter=attrs.filters.exclude("findings"))
+        return {**own, "findings": [one.record() for one in self.findings]}
 
 
 Checked: TypeAlias = tuple[str, str, Fault]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 import attrs
 
-from joulemap.ask.answer import Answer, RunAnswer, describe_evaluation, describe_unread
 from joulemap.ask.fact import Facts, Quantity
 from joulemap.show.caveat import describe_trust, find_unpriced, list_notes
 from joulemap.show.choice import finish
@@ -26,6 +25,7 @@ from joulemap.system.name import PROJECTED, is_module_name
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from joulemap.ask.answer import Answer, RunAnswer
     from joulemap.ask.scope import Scope
     from joulemap.domain.figure import DrawingName, ShownName
     from joulemap.domain.settings import Division
@@ -47,7 +47,7 @@ PICTURE_ROWS: Final = 6
 
 NO_TEXTS: Final[Mapping[str, str]] = {}
 
-AnyAnswer = TypeVar("AnyAnswer", bound=Answer)
+AnyAnswer = TypeVar("AnyAnswer", bound="Answer")
 
 
 @frozen(kw_only=True)
@@ -166,6 +166,8 @@ def compose_runs(
     `beside` follows the boundary of the title, by default that of the runs; the lines `told` below the tables say by
     default what a model means. Others as for `compose`.
     """
+    from joulemap.ask.answer import describe_evaluation, describe_unread
+
     scope = answer.scope
     named = [scope.spell(one) for one in scope.hardware] if scope.settings.hardware else []
     what, instead = describe_evaluation(scope.models, named)
