@@ -16,7 +16,7 @@ from joulemap.domain.metric import MetricName
 from joulemap.domain.settings import Limits, Settings
 from joulemap.show.caveat import describe_trust, rank_caveats
 from joulemap.show.recommend import describe_recommendation, list_reasons
-from joulemap.show.view import find_page
+from joulemap.show.view import draw
 from joulemap.workspace import Workspace
 
 CHIPS = ("l4", "t4", "h100_sxm5", "kpu_t256")
@@ -48,7 +48,7 @@ def ask(question: Question, workspace: Workspace) -> RecommendAnswer:
 def test_the_choice_is_the_first_row_and_the_rival_the_next_chip(question: Question, workspace: Workspace) -> None:
     """The first line that says so is short."""
     answer = ask(question, workspace)
-    told = find_page(answer).headline(answer)
+    told = draw(answer).answer
     assert len(told.split()) <= 25
     assert len(NUMBER.findall(re.sub(r"[a-z]\w*@?\w*", "chip", told))) <= 5
     ranked = [row for row in answer.rows if row.rank is not None]

@@ -16,7 +16,7 @@ from compare import assert_close
 from gguf_file import llama_3_1_8b, write_gguf
 from joulemap import Passes, predict, predict_step
 from joulemap.bundle.chip import load_chips
-from joulemap.show.view import find_page
+from joulemap.show.view import draw
 from joulemap.wing.llm import Serving
 from joulemap.wing.tab import reply
 from joulemap.wing.tab.renderer import spell_names
@@ -88,7 +88,7 @@ def test_chances_are_those_of_a_database(tmp_path: Path) -> None:
     told = Workspace(tmp_path / "page.duckdb").compare(
         "vit_b_16", hardware=state["chips"].split(","), precision="int8", runtime="engine"
     )
-    assert answer["line"] == find_page(told).headline(told)
+    assert answer["line"] == draw(told).answer
     front = Workspace(tmp_path / "page.duckdb").pareto(
         "vit_b_16", hardware=state["chips"].split(","), precision="int8", runtime="engine", batch=1
     )

@@ -84,18 +84,6 @@ class Page(Generic[AnyAnswer]):
     sketch: Callable[[AnyAnswer, Division], Drawings] | None = None
     """Drawings of the parts that a terminal shows; by default the figures."""
 
-    def document(self, answer: AnyAnswer, **options: Any) -> Document:
-        """Return the document of an answer."""
-        return self.draw(answer, Asked(**options))
-
-    def headline(self, answer: AnyAnswer) -> str:
-        """Return the first line of an answer."""
-        return self.document(answer).answer
-
-    def figures(self, answer: AnyAnswer) -> Figures:
-        """Return the figures (charts) of an answer."""
-        return self.draw_figures(answer)
-
     def sketched(self, answer: AnyAnswer, by: Division) -> Drawings:
         """Return the drawings of parts `by` that a terminal shows."""
         return self.draw_figures(answer) if self.sketch is None else self.sketch(answer, by)

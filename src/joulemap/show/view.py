@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import attrs
 
 from joulemap.show.caveat import describe_values
+from joulemap.show.page import Asked
 from joulemap.show.present.document import Document
 from joulemap.show.present.format import TABLE, write
 from joulemap.show.run import describe_products as describe_products, describe_run as describe_run
@@ -55,12 +56,12 @@ def find_page(answer: Answer) -> Page[Any]:
 
 def draw(answer: Answer, **options: Unpack[Options]) -> Document:
     """Return the document of an answer for display and programs."""
-    return find_page(answer).document(answer, **options)
+    return find_page(answer).draw(answer, Asked(**options))
 
 
 def draw_figures(answer: Answer) -> Figures:
     """Return the figures (charts) of an answer; empty if it has none."""
-    return find_page(answer).figures(answer)
+    return find_page(answer).draw_figures(answer)
 
 
 def draw_text(answer: Answer) -> str:
