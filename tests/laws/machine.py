@@ -54,7 +54,7 @@ def try_sets(doors: Doors, rng: random.Random) -> None:
         if best and best["cards"]:
             court.same("no idle device", len(_list_cards(best["cards"])), len(some), asked)
         if answer is not None and best and (split := re.search(r"-ts ([\d/]+)", best["options"])):
-            cased = [one["label"] for one in answer["devices"] if one["kind"] == GPU for _ in range(one["count"])]
+            cased = [one["label"] for one in answer["devices"] if one["kind"] == GPU for _ in range(one["chip_count"])]
             used = [card for card, layers in zip(cased, split[1].split("/"), strict=True) if layers != "0"]
             court.same("printed split", sorted(used), sorted(_list_cards(best["cards"] or best["label"])), asked)
         if answer is not None:
