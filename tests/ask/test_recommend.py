@@ -15,6 +15,7 @@ from joulemap.ask.recommend import RecommendAnswer
 from joulemap.domain.metric import MetricName
 from joulemap.domain.settings import Limits, Settings
 from joulemap.show.caveat import describe_trust, rank_caveats
+from joulemap.show.pareto import list_reasons as list_front_reasons
 from joulemap.show.recommend import describe_recommendation, list_reasons
 from joulemap.show.view import draw
 from joulemap.workspace import Workspace
@@ -142,17 +143,16 @@ def test_causes_add_up_to_the_gap_with_its_hosts(workspace: Workspace) -> None:
     assert_close(math.fsum(one.difference.value for one in causes), alone)  # hosts of an equal share are no cause
 
 
-def test_a_run_without_a_ledger_has_no_part_in_a_gap_of_time(tmp_path: Path) -> None:
-    """The time of each run is the sum of its terms, or there are none: what else is stored decides about nothing."""
+def test_what_else_is_stored_changes_no_reason(tmp_path: Path) -> None:
     own = Workspace(tmp_path / "own.duckdb")
     chips = Settings(hardware=("coral_edge_tpu", "hailo_8"), precision=("int8",), runtime=("engine",), batch=(1,))
-    own.analyze("resnet18", "coral_edge_tpu", precision="int8", runtime="engine", batch=1)
-    answer = own.recommend("resnet18", chips, objective="latency")
-    times = {row.run_id: row.latency_s for row in answer.rows}
-    terms = answer.facts.of(Term)
-    for run in {run for one in terms for run in one.runs}:
-        assert_close(sum(one.amounts[one.runs.index(run)].value for one in terms), times[run])
-    assert len(times) == 2
+    told = []
+    for chip in ("", "coral_edge_tpu", "hailo_8"):
+        if chip:
+            own.analyze("resnet18", chip, precision="int8", runtime="engine", batch=1)
+        answers = own.recommend("resnet18", chips, objective="latency"), own.pareto("resnet18", chips, y="edp")
+        told.append([list_reasons(answers[0].facts), list_front_reasons(answers[1].facts)])
+    assert told[0] == told[1] == told[2] and told[0][0]
 
 
 def test_a_battery_lasts_its_energy_over_the_average_power(workspace: Workspace) -> None:

@@ -53,7 +53,7 @@ Pair = tuple[int, int]
 def find_causes(scope: Scope, pair: Pair, metric: MetricName, batches: Pair = (1, 1)) -> list[Term]:
     """Return the terms of the difference of two runs, largest first: kinds of time for a metric of time alone, roles of
     energy for any metric that contains energy, both for their product, none for others. `batches` are those of a metric
-    per inference.
+    per inference. Kinds of time need the ledgers of both runs.
     """
     from joulemap.generated.explain import CategoryDifference, RoleDifference
     from joulemap.store.query import fetch
@@ -70,14 +70,24 @@ def find_causes(scope: Scope, pair: Pair, metric: MetricName, batches: Pair = (1
         scope.reading.behind.append(parts)
         terms += list_times(parts, pair)
         whole = 1.0 - sum(one.share or 0.0 for one in terms)
-        if not all(any(one.amounts[side].value for one in terms) for side in (0, 1)):  # a run is without a ledger
-            return []
     if powers.energy_power:
         roles = fetch(scope.connection, RoleDifference, **given)
         scope.reading.behind.append(roles)
         per = "" if METRIC[metric].per == BATCH else METRIC[metric].per
         terms += [attrs.evolve(one, per=per) for one in list_roles(roles, pair, batches=batches, whole=whole)]
     return sorted(terms, key=lambda one: -abs(one.share or 0.0))
+
+
+def compare_rates(scope: Scope, pair: Pair) -> Term:
+    """Return the term of the times of two runs, each as operations at a rate, which need no ledger."""
+    from joulemap.generated.analyze import RunTotal
+    from joulemap.store.query import fetch
+
+    totals = [row for run_id in pair for row in fetch(scope.connection, RunTotal, run_id=run_id)]
+    counts = tuple(Quantity(float(one.batch)) for one in totals)
+    rates = tuple(Quantity(2.0 * one.mac_count / one.latency_s, "ops/s") for one in totals)
+    times = [one.latency_s for one in totals]
+    return make_term(pair, "work", "time", "rate", times, "s", counts=counts, prices=rates)
 
 
 def list_roles(

@@ -16,7 +16,7 @@ from joulemap.ask.candidate import (
     plan_candidates,
     read_usage,
 )
-from joulemap.ask.cause import find_causes, make_term
+from joulemap.ask.cause import compare_rates, find_causes
 from joulemap.ask.decision import choose
 from joulemap.ask.fact import Entry, Facts, Front, Quantity, Term
 from joulemap.ask.knee import find_knee
@@ -26,10 +26,8 @@ from joulemap.domain.default import CANDIDATES, price_at_wall
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
-from joulemap.generated.analyze import RunTotal
 from joulemap.generated.pareto import ParetoPoint
 from joulemap.plan.source import Source
-from joulemap.store.query import fetch
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
@@ -142,15 +140,11 @@ def _cost(metric: MetricName, value: float | None) -> float:
 
 def _explain(answer: ParetoAnswer, best: ParetoPoint, rival: ParetoPoint) -> Iterator[Term]:
     """Yield the causes of the gap in the second metric, and the rates that make the one in time."""
-    runs, connection = (best.run_id, rival.run_id), answer.scope.connection
-    own, other = (one for run_id in runs for one in fetch(connection, RunTotal, run_id=run_id))
-    if METRIC[answer.y].energy_power:
-        yield from find_causes(answer.scope, runs, answer.y, (own.batch, other.batch))
+    runs, powers = (best.run_id, rival.run_id), METRIC[answer.y]
+    if powers.energy_power and not powers.latency_power:
+        yield from find_causes(answer.scope, runs, answer.y, (best.batch, rival.batch))
     if "latency" in (answer.x, answer.y):
-        counts = (Quantity(float(own.batch)), Quantity(float(other.batch)))
-        rates = tuple(Quantity(2.0 * one.mac_count / one.latency_s, "ops/s") for one in (own, other))
-        times = (own.latency_s, other.latency_s)
-        yield make_term(runs, "work", "time", "rate", times, "s", counts=counts, prices=rates)
+        yield compare_rates(answer.scope, runs)
 
 
 def pareto(

@@ -27,7 +27,7 @@ from joulemap.ask.candidate import (
     read_chip,
     read_usage,
 )
-from joulemap.ask.cause import BATCH, CATEGORY, HOST, IDLE, ROLE, find_causes, make_term, share_out
+from joulemap.ask.cause import BATCH, CATEGORY, HOST, IDLE, ROLE, compare_rates, find_causes, make_term, share_out
 from joulemap.ask.decision import decide
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Supply, Term, Turn
 from joulemap.ask.finding import Finding
@@ -303,6 +303,9 @@ def _explain(answer: RecommendAnswer, choices: Sequence[Choice]) -> Iterator[Ter
     batches = [row.batch for row in rows]
     counts = (1, 1) if is_product and metric.per == BATCH else (batches[0], batches[1])
     divided = "energy_per_inference" if is_product else metric.name
+    if not metric.energy_power:  # a price is no rate, and kinds of time would need ledgers
+        yield from [compare_rates(answer.scope, pair)] if metric.name in ("latency", "throughput") else ()
+        return
     terms = find_causes(answer.scope, pair, divided, counts)
     if metric.unit not in ("J", "Js") or metric.name != answer.objective:
         yield from terms

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 LEAST_STATED: Final = 1.0 / 3.0
 """Assumed share of an energy above which answers show it."""
 
-SHARE_FIELD: Final = "assumed_energy_fraction"
-"""Field with the assumed share in rows that hold their own share rather than that of a run."""
-
 MORE: Final = Template("{count} more[ {noun}]")
 
 

@@ -321,11 +321,6 @@ def show_subgraphs(answer: ExplainAnswer, limit: int) -> list[Section]:
     )
 
 
-def _show_largest(row: SubgraphDifference) -> str:
-    """Return the difference of the largest action of a subgraph; empty for none."""
-    return show_signed(row.largest_difference_j, "J") if row.largest_action else ""
-
-
 def show_traffic(answer: ExplainAnswer, limit: int) -> list[Section]:
     """Return the section of the bytes that each memory moves."""
     of = Traffic

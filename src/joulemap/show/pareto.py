@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from joulemap.ask.decision import decide
-from joulemap.ask.fact import Choice, Entry, Facts, Front, Term
+from joulemap.ask.fact import Choice, Entry, Facts, Front
 from joulemap.ask.pareto import ParetoAnswer
 from joulemap.domain.column import Col
 from joulemap.domain.metric import METRIC, MetricName
@@ -44,7 +44,6 @@ KNEE_OR_END: Final = Template(
 LIKELY: Final = Template("{head}[; {pick} is {chance} likely on the front]")
 ONE: Final = Template("Take {name}: {x} and {y}, both better than those of every other[ {sold}] configuration.")
 ALONE: Final = Template("{name} is the only configuration: {x}, {y}.")
-RATE: Final = Template("{name} attains {rate:ops/s} on {count:n inference} ({time:s})")
 BEYOND: Final = Template("{names}, which cannot be bought, would be on the front ({count:n configuration})")
 
 NOTHING: Final = Template("No configuration has a known {x} and a known {y}.")
@@ -113,23 +112,11 @@ def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: what makes the difference, named hardware that a missing price leaves out, or that would be
     on the front.
     """
-    rates = [_describe_rates(one, facts) for one in facts.of(Term) if one.level == "work"]
     return [
-        *(describe_causes(facts) or rates)[:1],
+        *describe_causes(facts)[:1],
         *describe_lost(facts),
         *(describe_beyond(facts) if facts.is_named else []),
     ]
-
-
-def _describe_rates(term: Term, facts: Facts) -> str:
-    """Return the line on how much each of two configurations computes at a time, and how fast."""
-    sides = zip(term.runs, term.prices, term.counts, term.amounts, strict=True)
-    told = [
-        RATE(name=name_run(facts.runs[run]), rate=rate.value, count=round(count.value), time=time.value)
-        for run, rate, count, time in sides
-        if rate is not None and count is not None
-    ]
-    return ", ".join(told[::-1])
 
 
 def name_picks(answer: ParetoAnswer) -> dict[int, str]:

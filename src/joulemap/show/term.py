@@ -16,6 +16,7 @@ from joulemap.show.present.cell import show_ends, show_plain, show_quantity, sho
 from joulemap.show.present.template import Template
 from joulemap.show.run_name import name_first, name_run
 
+RATE: Final = Template("{name} attains {rate:ops/s} on {count:n inference} ({time:s})")
 SI_WORDS: Final[Mapping[str, str]] = {"B": "byte", "J": "joule", "s": "second"}
 
 PLURALS: Final[Mapping[str, str]] = {"launch": "launches"}
@@ -145,7 +146,7 @@ def describe_gap(facts: Facts) -> list[str]:
 
 
 def describe_causes(facts: Facts, most: int = MOST_ALONG) -> list[str]:
-    """Return lines on the largest causes of a difference, and on the largest one against it."""
+    """Return lines on the largest causes of a difference and the largest one against it; without causes, on rates."""
     choices = [one for one in facts.of(Choice) if len(one.runs) > 1]
     is_close = bool(choices) and all(one.is_tied for one in decide(choices, facts.runs).leads)
     terms = [one for one in find_causes(facts) if one.share]
@@ -153,7 +154,19 @@ def describe_causes(facts: Facts, most: int = MOST_ALONG) -> list[str]:
     large = [one for one in along if (one.share or 0.0) >= SMALL] or along[:1]
     against = [] if most <= MOST_ALONG else [one for one in terms if (one.share or 0.0) <= -LEADING][:1]
     shown = (*large[: min(MOST_ALONG, most - len(against))], *against)
-    return [describe_term(one, facts.runs, is_close=is_close) for one in shown]
+    rates = [_describe_rates(one, facts) for one in facts.of(Term) if one.level == "work"]
+    return [describe_term(one, facts.runs, is_close=is_close) for one in shown] or rates
+
+
+def _describe_rates(term: Term, facts: Facts) -> str:
+    """Return the line on how much each of two configurations computes at a time, and how fast."""
+    sides = zip(term.runs, term.prices, term.counts, term.amounts, strict=True)
+    told = [
+        RATE(name=name_run(facts.runs[run]), rate=rate.value, count=round(count.value), time=time.value)
+        for run, rate, count, time in sides
+        if rate is not None and count is not None
+    ]
+    return ", ".join(told[::-1])
 
 
 def _describe_quantities(facts: Facts) -> list[str]:

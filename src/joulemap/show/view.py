@@ -29,18 +29,13 @@ if TYPE_CHECKING:
 
 
 class Options(TypedDict, total=False):
-    """Options that select what people see of an answer; a page takes those that it knows."""
+    """Keywords of `draw`, which are the fields of `Asked`."""
 
     limit: int | None
-    """Number of rows of long tables."""
     repeated: Sequence[str]
-    """Options that follow-up commands repeat."""
     by: Division | None
-    """Parts that the first table lists."""
     again: Sequence[str]
-    """Models and options of the command, in place of the repeated ones."""
     depth: int | None
-    """Levels of modules."""
 
 
 def _import_show(answer: Answer) -> Any:

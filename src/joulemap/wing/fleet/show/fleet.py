@@ -53,6 +53,10 @@ NEARLY: Final = 0.98
 WHOLE_RATE: Final = 10.0
 """Requests per second from which an integer rate is shown with all of its digits."""
 
+SERVE: Final = Template("llm {model} {hardware} {precision}[ --devices {devices}] --batch 1 --rate {rate}/s")
+EXPLAIN: Final = Template("explain {model} {hardware} {other} {precision} --runtime {runtime}")
+COMPARE: Final = Template("compare {model} {hardware} {other} --precision {precisions} --runtime {runtime}")
+EDP: Final = Template("edp {model} {hardware} {precision} --runtime {runtime}")
 MISSED: Final = "Missed targets and limits"
 SUBJECT: Final = "How many devices"
 TITLE: Final = Template("{models:and}")
@@ -542,12 +546,6 @@ def list_steps(answer: FleetAnswer, repeated: Sequence[str]) -> list[list[str]]:
         rate=f"{answer.find_server_rate(best):.3g}",
         runtime=best.runtime,
     )
-
-
-SERVE: Final = Template("llm {model} {hardware} {precision}[ --devices {devices}] --batch 1 --rate {rate}/s")
-EXPLAIN: Final = Template("explain {model} {hardware} {other} {precision} --runtime {runtime}")
-COMPARE: Final = Template("compare {model} {hardware} {other} --precision {precisions} --runtime {runtime}")
-EDP: Final = Template("edp {model} {hardware} {precision} --runtime {runtime}")
 
 
 def draw_answer(answer: FleetAnswer, asked: Asked) -> Document:
