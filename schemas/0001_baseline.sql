@@ -72,7 +72,7 @@ CREATE TABLE internal.hardware_fact (
     quantity VARCHAR NOT NULL,
     value DOUBLE NOT NULL,
     unit VARCHAR NOT NULL,
-    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'split', 'recalled', 'assumed')),
     source VARCHAR NOT NULL CHECK (source <> ''),
     note VARCHAR NOT NULL,
     sources INTEGER CHECK (sources > 0),
@@ -208,7 +208,7 @@ CREATE TABLE internal.energy_per_action (
     energy_per_action_fj DOUBLE NOT NULL CHECK (energy_per_action_fj >= 0),
     low_fj DOUBLE,
     high_fj DOUBLE,
-    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'split', 'recalled', 'assumed')),
     source VARCHAR NOT NULL CHECK (source <> ''),
     count_formula VARCHAR NOT NULL,
     action_index INTEGER NOT NULL CHECK (action_index >= 0),
@@ -1139,7 +1139,7 @@ CREATE TABLE internal.hardware_operator (
     compiler VARCHAR NOT NULL,
     cut VARCHAR NOT NULL CHECK (cut IN ('first', 'stretch', 'each')),
     host VARCHAR NOT NULL,
-    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'split', 'recalled', 'assumed')),
     source VARCHAR NOT NULL CHECK (source <> '')
 );
 COMMENT ON TABLE internal.hardware_operator IS 'Operators that the compiler of a hardware supports; no rows if it supports all';
@@ -1287,7 +1287,7 @@ CREATE TABLE internal.cost_assumption (
     assumption VARCHAR PRIMARY KEY,
     value DOUBLE NOT NULL CHECK (value >= 0),
     unit VARCHAR NOT NULL,
-    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'split', 'recalled', 'assumed')),
     source VARCHAR NOT NULL CHECK (source <> ''),
     note VARCHAR NOT NULL
 );
@@ -1306,7 +1306,7 @@ CREATE TABLE internal.grid_region (
     name VARCHAR NOT NULL,
     year INTEGER NOT NULL,
     gco2_per_kwh DOUBLE NOT NULL CHECK (gco2_per_kwh >= 0),
-    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'split', 'recalled', 'assumed')),
     source VARCHAR NOT NULL CHECK (source <> ''),
     note VARCHAR NOT NULL
 );
@@ -1329,7 +1329,7 @@ CREATE TABLE internal.offer (
     date VARCHAR NOT NULL,
     usd DOUBLE NOT NULL CHECK (usd > 0),
     unit VARCHAR NOT NULL CHECK (unit IN ('USD/h', 'USD')),
-    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'split', 'recalled', 'assumed')),
     source VARCHAR NOT NULL CHECK (source <> ''),
     note VARCHAR NOT NULL
 );
@@ -1357,7 +1357,7 @@ CREATE TABLE internal.seller_price (
     seller VARCHAR NOT NULL,
     price_text VARCHAR NOT NULL,
     offer_count INTEGER NOT NULL CHECK (offer_count > 0),
-    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'split', 'recalled', 'assumed')),
     reference_usd DOUBLE NOT NULL CHECK (reference_usd > 0),
     source VARCHAR NOT NULL CHECK (source <> ''),
     note VARCHAR NOT NULL,
@@ -1445,7 +1445,7 @@ CREATE TABLE internal.error_share (
     quantity VARCHAR NOT NULL CHECK (quantity IN ('latency', 'power')),
     factor VARCHAR NOT NULL CHECK (factor IN ('class', 'board', 'model', 'board_model', 'case', 'own')),
     share DOUBLE NOT NULL CHECK (share BETWEEN 0 AND 1),
-    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'split', 'recalled', 'assumed')),
     source VARCHAR NOT NULL CHECK (source <> ''),
     PRIMARY KEY (quantity, factor)
 );
@@ -1483,7 +1483,7 @@ CREATE TABLE internal.power_floor (
     evidence VARCHAR NOT NULL CHECK (evidence IN ('own', 'class')),
     most_ops_per_s DOUBLE NOT NULL CHECK (most_ops_per_s > 0),
     half_width DOUBLE NOT NULL CHECK (half_width > 0),
-    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'split', 'recalled', 'assumed')),
     source VARCHAR NOT NULL CHECK (source <> ''),
     PRIMARY KEY (architecture, evidence, most_ops_per_s)
 );
@@ -1500,7 +1500,7 @@ CREATE TABLE internal.basis_spread (
     half_width DOUBLE NOT NULL CHECK (half_width > 0),
     own_price_half_width DOUBLE NOT NULL CHECK (own_price_half_width >= 0),
     own_number_half_width DOUBLE NOT NULL CHECK (own_number_half_width >= 0),
-    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'split', 'recalled', 'assumed')),
     source VARCHAR NOT NULL CHECK (source <> '')
 );
 COMMENT ON TABLE internal.basis_spread IS 'Common uncertainty of numbers with one basis, from the current catalogue';

@@ -12,11 +12,13 @@ from joulemap.domain.event import Event, EventTerm
 from joulemap.domain.role import ActionRole
 from joulemap.physics.record.configuration import Precision
 from joulemap.physics.record.reference import (
+    CLOCK_ACTION,
     CYCLE_ACTION,
     LINK_ACTION,
     LOSS_ACTION,
     MEMORY_ACTION,
     OTHER_ACTION,
+    STANDBY_ACTION,
     STATIC_ACTION,
     ActionKey,
     cycle_action,
@@ -97,6 +99,8 @@ SHARED: Final[dict[ActionKey, str]] = {
     **dict.fromkeys(map(cycle_action, get_args(Precision)), "busy_cycle"),
     OTHER_ACTION: "busy_cycle",
     CYCLE_ACTION: "busy_cycle",
+    CLOCK_ACTION: "clock",
+    STANDBY_ACTION: "standby",
     MEMORY_ACTION: "busy_memory",
     LOSS_ACTION: "regulator",
     LINK_ACTION: "exchange",

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from joulemap.catalog.schema import ActionEntry, OverrideEntry
-from joulemap.physics.record.configuration import BOARD
+from joulemap.physics.record.configuration import BOARD, CLOCK_ENERGY, STANDBY_ENERGY
 from joulemap.physics.record.hardware import Link
 from joulemap.physics.record.quantity import Quantity, least_sure
 from joulemap.physics.record.reference import (
+    CLOCK_ACTION,
     FJ_PER_J,
     LINK_ACTION,
     LOSS_ACTION,
     OFF_CORE,
+    STANDBY_ACTION,
     STATIC_ACTION,
     UNATTRIBUTED,
     EnergyAction,
@@ -215,6 +217,31 @@ def loss_action(regulator_loss: Quantity) -> EnergyAction:
         high_fj=MOST_LOSS * 1e15 if regulator_loss.value else None,
         count_formula="energy of all actions on and off the chip; static power is the board's",
     )
+
+
+def awake_actions(coefficients: Mapping[str, Quantity]) -> Iterator[EnergyAction]:
+    """Yield the energies of the clock of all units and of memory at full clock, of a chip that states them."""
+    clock, standby = (coefficients.get(name) for name in (CLOCK_ENERGY, STANDBY_ENERGY))
+    if clock is not None and clock.value > 0.0:
+        yield price_by(
+            clock,
+            CLOCK_ACTION,
+            category="clock",
+            common_category="control",
+            part="control",
+            per="cycle",
+            count_formula="kernel time · f · U",
+        )
+    if standby is not None and standby.value > 0.0:
+        yield price_by(
+            standby,
+            STANDBY_ACTION,
+            category="dram",
+            common_category="off_chip_memory",
+            part="memory",
+            per="B",
+            count_formula="kernel time · bandwidth of the memory",
+        )
 
 
 def static_action(static_power: Quantity, watts: tuple[float, float] | None = None) -> EnergyAction:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
+import attrs
+
 from joulemap.catalog.calibration import split_actions
 from joulemap.catalog.chip import load_class
 from joulemap.catalog.schema import ArchitectureFile
 from joulemap.physics.record.calibration import EnergyScale
 from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.record.reference import CYCLE_ACTION, LOSS_ACTION, STATIC_ACTION, UNATTRIBUTED, EnergyReference
+from joulemap.physics.record.reference import (
+    CYCLE_ACTION,
+    LOSS_ACTION,
+    RUNNING,
+    STATIC_ACTION,
+    UNATTRIBUTED,
+    EnergyReference,
+)
 from joulemap.system.errors import CatalogueError
 from joulemap.system.record import frozen
 
@@ -44,16 +53,21 @@ class Spreads:
     def within(self, hardware: Hardware) -> Spreads:
         """Return the coefficients and actions of this chip that a calibration may change.
 
-        Where the power of a running board sets the energy of its clocks, the class's own for busy clocks never occurs.
+        Where the power of a running board sets the energy of its clocks, one factor applies to all that follows time.
         """
-        unused = {UNATTRIBUTED} if CYCLE_ACTION in hardware.reference else set[str]()
+        reference = hardware.reference
+        scales = self.energy_scales
+        if CYCLE_ACTION in reference:
+            running = tuple(key for key in RUNNING if key in reference)
+            scales = tuple(
+                attrs.evolve(one, scale=attrs.evolve(one.scale, actions=running))
+                if one.scale.name == UNATTRIBUTED
+                else one
+                for one in scales
+            )
         return Spreads(
             coefficients=tuple(one for one in self.coefficients if one.name in hardware.coefficients),
-            energy_scales=tuple(
-                one
-                for one in self.energy_scales
-                if one.scale.name not in unused and all(key in hardware.reference for key in one.scale.actions)
-            ),
+            energy_scales=tuple(one for one in scales if all(key in reference for key in one.scale.actions)),
         )
 
 

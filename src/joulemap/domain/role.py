@@ -40,7 +40,9 @@ ROLES: Final[dict[str, Role]] = {
         Role("off_chip_write", "writes to off-chip memory", "B"),
         Role("exchange", "transfers between devices", "B"),
         Role("instruction", "control steps", "step"),
-        Role("active_cycle", "cycles of active cores", "cycle"),
+        Role("active_cycle", "cycles of active units", "cycle"),
+        Role("clock", "clocks of all units", "cycle"),
+        Role("standby", "memory at full clock", "B"),
         Role("idle", "cycles of units without work", "cycle"),
         Role("coordination", "tile launches and barriers", "tile"),
         Role("transfer", "set-ups of transfers", "transfer"),
@@ -50,7 +52,6 @@ ROLES: Final[dict[str, Role]] = {
         Role("regulator", "losses of voltage regulators", "J"),
         Role("busy_cycle", "unattributed losses of busy units", "cycle"),
         Role("busy_memory", "unattributed losses of busy memory", "cycle"),
-        Role("handed_on", "unattributed losses of data passed through the last-level cache", "B"),
         Role("static", "static power", "s"),
     )
 }

@@ -39,14 +39,16 @@ per MAC or per byte of DRAM traffic would add almost nothing to work bound by on
 overlap, the time is the interval between batches, not the latency.
 
 Energies of GPUs were fitted to boards with HBM, and a board with GDDR draws far more. Its chip runs at the top of its
-voltage range, and draws nearly as much while it waits for memory as while it computes. Such a board draws the share
-`busy_share` of its limit above static power in the copy. The difference becomes an energy per clock of all units while
-any kernel runs, instead of the class's energies per busy clock:
+voltage range, and draws nearly as much while it waits for full bandwidth as while it computes. If all its units work,
+such a board draws the share `busy_share` of its limit above what it draws whether they work or not: static power, and
+that of memory awake. What this leaves in the copy, whose units work the share w of its time, becomes an energy per
+clock of a unit that works, instead of the class's energies per busy clock:
 
-    per clock of a unit = (min(static power + share x limit, limit) x T - E) / T / f U
+    per clock of a unit = (min(static power + awake + share x limit x w, limit) x T - E) / (1 + loss) / T / f U w
 
-An SM that waits costs at most as much as one that issues instructions in every clock (`ISSUE_ACTION`). A board whose
-limit is high for its number of SMs and its memory then does not come near it.
+An SM that works costs at most as much as one that issues instructions in every clock (`ISSUE_ACTION`). A board whose
+limit is high for its number of SMs and its memory then does not come near it. An SM without a block costs nothing
+beyond static power and the chip's clock: kernels that fill few SMs of an H200 draw 117 to 150 of 700 W.
 
 A calibration scales these energies like any other. Other energies fitted to measured board power need no anchor,
 regardless of the probes. A chip that works in its host's memory waits for the link. Then a copy is not probed, and a
@@ -60,8 +62,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
+import numpy as np
 
 from joulemap.physics.pipeline import Busy, Evaluator
+from joulemap.physics.power import PowerLaw
 from joulemap.physics.record.configuration import BUSY_SHARE, CHIP, LIMIT_SHARE, Configuration
 from joulemap.physics.record.hardware import TOLERANCE, Hardware, MeasuredLoad
 from joulemap.physics.record.quantity import Quantity, least_sure
@@ -71,6 +75,7 @@ from joulemap.physics.record.reference import (
     ISSUE_ACTION,
     MEMORY_ACTION,
     OTHER_ACTION,
+    STANDBY_ACTION,
     STATIC_ACTION,
     UNATTRIBUTED,
     ActionKey,
@@ -347,19 +352,25 @@ class _Anchoring:
         )
 
     def _price_running(self, bench: Bench, busy: Quantity) -> tuple[EnergyAction, ...]:
-        """Return the energy per clock of all units with which a stream copy draws the share `busy` of the power limit
-        above static power.
+        """Return the energy per clock of a unit that works with which a stream copy draws the share `busy` of the power
+        limit, times the share of its time in which units work, above the power of the awake board.
         """
         hardware, copied = self.hardware, choose_copy_precision(self.hardware.peaks)
         bare, one = (_describe_probe(trial, bench.run(COPY, trial, copied), "a stream copy") for trial in self.trials)
         taken_s, each_j = bare.limit_j / (hardware.tdp.value * UNLIMITED), one.spent_j - bare.spent_j
         limit_j = hardware.tdp.value * taken_s
-        drawn_j = min(busy.value * limit_j + bare.static_j, limit_j)
+        loss = 1.0 + hardware.reference.loss_j
+        full = float(PowerLaw.of(hardware).energy_factor(np.ones(1))[0])
+        whole_j = TRIAL_FJ / FJ_PER_J * loss * full * hardware.clock.value * hardware.units * taken_s
+        standby = hardware.reference.position(STANDBY_ACTION)
+        awake_j = 0.0 if standby is None else hardware.reference.prices_fj[standby] / FJ_PER_J * loss
+        awake_j = bare.static_j + awake_j * hardware.memory_bandwidth.value * taken_s
+        drawn_j = min(busy.value * each_j / whole_j * limit_j + awake_j, limit_j)
         energy_fj, most_fj = (max(one - bare.spent_j, 0.0) / each_j * TRIAL_FJ for one in (drawn_j, limit_j))
         source = (
-            f"a stream copy draws {busy.value:.3g} of the power limit of {hardware.tdp.value:g} W above static power; "
-            f"counted actions and static power explain {bare.spent_j / taken_s:.3g} W, this action the rest; "
-            f"{busy.source}"
+            f"a stream copy draws {drawn_j / taken_s:.3g} W: static power and memory awake, {awake_j / taken_s:.3g} W, "
+            f"and {busy.value:.3g} of the power limit of {hardware.tdp.value:g} W while all units work; counted "
+            f"actions and static power explain {bare.spent_j / taken_s:.3g} W, this action the rest; {busy.source}"
         )
         working = hardware.reference.position(ISSUE_ACTION) if hardware.unit_name == SM else None
         if working is not None and (issue_fj := hardware.reference.prices_fj[working]) < energy_fj:
@@ -386,7 +397,7 @@ def _describe_probe(hardware: Hardware, busy: Busy, name: str) -> Probe:
 def _describe_cycle(energy_fj: float, most_fj: float, busy: Quantity, source: str) -> EnergyAction:
     component, action = CYCLE_ACTION
     return EnergyAction(
-        category="board",
+        category=UNATTRIBUTED,
         common_category=UNATTRIBUTED,
         component=component,
         action=action,
@@ -397,7 +408,7 @@ def _describe_cycle(energy_fj: float, most_fj: float, busy: Quantity, source: st
         high_fj=most_fj,
         basis=least_sure("derived", busy.basis),
         source=source,
-        count_formula="kernel time · f · U",
+        count_formula="time in which units work · f · U",
         evidence=busy.evidence,
     )
 

@@ -26,11 +26,11 @@ from joulemap.physics.ledger import ActionCounts, Counts
 from joulemap.physics.placement import HostTime, Placed
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import (
-    CYCLE_ACTION,
     OVERHEAD,
     OVERHEAD_DEVICE,
     OVERHEAD_HOST,
     OVERHEAD_SERIAL,
+    RUNNING,
     WAIT_ACTION,
 )
 from joulemap.physics.workload import Floats
@@ -78,7 +78,7 @@ def count_overhead(counts: ActionCounts, kernels: KernelColumns, hardware: Hardw
         for name in sorted(set(kernels.work.variant[mine].tolist()))
     }
     return {
-        **{key: count if key == CYCLE_ACTION else np.where(mine, 0.0, count) for key, count in counts.items()},
+        **{key: count if key in RUNNING else np.where(mine, 0.0, count) for key, count in counts.items()},
         **{key: count for key, count in own.items() if key in hardware.reference},
     }
 

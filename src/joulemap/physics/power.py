@@ -8,8 +8,8 @@ With x the clock as a share of the die's highest clock, phi as a share of the bo
     T(x)   = T(knee) knee / x                                             below it all slows alike
     clock  = the highest phi <= 1 with E / T <= static power + share (cap - static power)
 
-Spin is the power at the full clock of cycles that all units of a GPU count while kernels run, working or waiting. Where
-memory alone takes the time, there are fewer of them at a lower clock.
+Spin is the power at the full clock of cycles that units of a GPU count over time. Where memory alone takes the time,
+there are fewer of them at a lower clock. Memory awake draws its power whatever it moves, as static power.
 
 For a GPU, the p-norm of compute and memory replaces their maximum. A run repeats without a pause, so that the cap is in
 effect. If batches overlap, T is the interval between batches; the latency is then the time of one batch alone. Single
@@ -62,7 +62,7 @@ class PowerLaw:
     delay_s: Floats | float
     """Time over which the cap takes effect; 0 for an immediate cap."""
     spin_w: Floats | float = 0.0
-    """Power of cycles that units count regardless of their work, at the full clock and voltage of the die."""
+    """Power of cycles that units count over time, at the full clock and voltage of the die."""
 
     @classmethod
     def of(cls, hardware: Hardware, static_w: float | None = None) -> Self:

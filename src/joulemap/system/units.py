@@ -43,6 +43,8 @@ SI_SCALE: Final[dict[str, tuple[float, str]]] = {
     "TOPS": (1e12, "ops/s"),
     "W": (1.0, "W"),
     "mW": (1e-3, "W"),
+    "J": (1.0, "J"),
+    "pJ": (1e-12, "J"),
     "USD": (1.0, "USD"),
     "USD/h": (1.0, "USD/h"),
     "J/B": (1.0, "J/B"),

@@ -63,9 +63,17 @@ LAUNCH: Final = "host_launch"
 """Name of the coefficient for the host time of one call of an eager framework, in seconds."""
 
 BUSY_SHARE: Final = "busy_share"
-"""Name of a coefficient of boards whose power no class was fitted to: share of the power limit that a board draws above
-static power while kernels run.
+"""Name of a coefficient of boards whose power no class was fitted to: share of the power limit that a board draws while
+all its units work, above what it draws whether they work or not.
 """
+
+CLOCK_ENERGY, STANDBY_ENERGY = "clock_energy", "standby_energy"
+"""Names of coefficients of these boards: energy per clock of a unit, working or not, while kernels run, and energy of
+memory at full clock per byte that it could move.
+"""
+
+WORKING_BYTES: Final = "working_bytes"
+"""Name of a coefficient of these boards: bytes per clock with which a unit that waits for memory works all the time."""
 
 LIMIT_SHARE: Final = "limit_share"
 """Name of a coefficient of discrete boards: share of the power limit that a large GEMM or a copy draws at least."""

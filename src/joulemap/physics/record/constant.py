@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from joulemap.physics.record.address import Address
 from joulemap.physics.record.coefficient import check_coefficient
-from joulemap.physics.record.configuration import BUSY_SHARE, LIMIT_SHARE
+from joulemap.physics.record.configuration import BUSY_SHARE, CLOCK_ENERGY, LIMIT_SHARE, STANDBY_ENERGY
 from joulemap.physics.record.reference import AROUND, BOARD, FJ_PER_J, HOST, HOST_ACTION, LOSS_ACTION, STATIC_ACTION
 from joulemap.physics.record.surrounding import KEPT
 from joulemap.physics.record.target import changes_word
@@ -30,7 +30,7 @@ assumptions common to all hardware.
 STATED: Final = ("quantity", "geometry", "memory", "peak", "coefficient")
 """Kinds of constants that a chip's description states; the rest are energies per action, links and use."""
 
-INPUTS: Final = frozenset(("chip_energy", LIMIT_SHARE, BUSY_SHARE, *KEPT))
+INPUTS: Final = frozenset(("chip_energy", LIMIT_SHARE, BUSY_SHARE, CLOCK_ENERGY, STANDBY_ENERGY, *KEPT))
 """Coefficients that affect only energies per action. Answers vary these energies instead of the coefficients."""
 
 QUANTITIES: Final = (

@@ -10,8 +10,10 @@ import attrs
 
 from joulemap.system.record import frozen
 
-BASES: Final = ("measured", "published", "derived", "scaled", "recalled", "assumed")
-"""Bases of a number, most certain first. A recalled number is public but was not checked against its source."""
+BASES: Final = ("measured", "published", "derived", "scaled", "split", "recalled", "assumed")
+"""Bases of a number, most certain first. A recalled number is public but was not checked against its source. A split
+number is a part of a measured sum, whose division into parts is assumed.
+"""
 
 
 def least_sure(*bases: str) -> str:

@@ -93,9 +93,23 @@ explains.
 
 
 CYCLE_ACTION: Final[ActionKey] = (BOARD, "unattributed_cycle")
-"""Action of a GPU board with GDDR while kernels run, counted in clock cycles of all units, working or waiting. Its
-energy is the part of the power of a running board that no other action explains.
+"""Action of a GPU board with GDDR, counted in clock cycles of units that work. Its energy is the part of the power of a
+running board that no other action explains.
 """
+
+ACTIVE_ACTION: Final[ActionKey] = ("unit", "active_cycle")
+"""Action of a GPU's unit that works, counted in clock cycles: its clock, sequencers and pipeline registers."""
+
+CLOCK_ACTION: Final[ActionKey] = ("chip", "clock_cycle")
+"""Action of the clock of a GPU board with GDDR while kernels run, counted in clock cycles of all units, whether they
+work or not.
+"""
+
+STANDBY_ACTION: Final[ActionKey] = ("dram", "standby")
+"""Action of memory and its links at full clock while kernels run, counted in bytes that memory could move."""
+
+RUNNING: Final = (CYCLE_ACTION, ACTIVE_ACTION, CLOCK_ACTION, STANDBY_ACTION)
+"""Actions that count the time of a GPU rather than its work."""
 
 ISSUE_ACTION: Final[ActionKey] = (BOARD, "unattributed_issue_cycle")
 """Action of a GPU's unit that issues instructions without products, counted in clock cycles."""
@@ -189,6 +203,11 @@ class EnergyAction:
     def is_on_board(self) -> bool:
         """True if the energy is the board's as measured, outside the counted parts of the chip and its memory."""
         return self.category != UNATTRIBUTED and (self.component in (BOARD, OVERHEAD) or self.key == AWAKE_ACTION)
+
+    @property
+    def is_delivered(self) -> bool:
+        """True if the energy passes the board's regulators, whose loss is then an action of its own."""
+        return not self.is_on_board and self.common_category not in ("host", "static") and self.key not in AROUND
 
 
 def price_by(quantity: Quantity, key: ActionKey, source: str = "", **fields: Any) -> EnergyAction:

@@ -16,6 +16,7 @@ BASIS_SPREAD: Final[Mapping[str, float]] = {
     "published": 1.2,
     "derived": 1.3,
     "scaled": 1.5,
+    "split": 1.5,
     "recalled": 1.3,
     "assumed": 2.0,
 }
@@ -23,7 +24,8 @@ BASIS_SPREAD: Final[Mapping[str, float]] = {
 
 measured: repeats and instruments of one board. published: datasheet figures hold within a fifth (clocks under load,
 copies versus rated bandwidth). derived: arithmetic over a published number with one estimate. recalled: public, source
-not at hand. scaled: taken from another node, board or class. assumed: no source; twice or half is likely.
+not at hand. scaled: taken from another node, board or class. split: part of a measured sum. assumed: no source; twice
+or half is likely.
 """
 
 EXACT: Final = ("unit_count", "memory_capacity")

@@ -55,10 +55,18 @@ from joulemap.physics.communication import KIND as COLLECTIVE
 from joulemap.physics.kernel import KernelColumns
 from joulemap.physics.ledger import ActionCounts
 from joulemap.physics.placement import Overlap, Placement, balance
-from joulemap.physics.record.configuration import CARRIED, PRECISION_BYTES, TF32, carried_precision
+from joulemap.physics.record.configuration import CARRIED, PRECISION_BYTES, TF32, WORKING_BYTES, carried_precision
 from joulemap.physics.record.engine import name_engine
 from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.record.reference import BOARD, CYCLE_ACTION, OVERHEAD
+from joulemap.physics.record.reference import (
+    ACTIVE_ACTION,
+    BOARD,
+    CLOCK_ACTION,
+    CYCLE_ACTION,
+    ISSUE_ACTION,
+    OVERHEAD,
+    STANDBY_ACTION,
+)
 from joulemap.physics.run import DEVICES
 from joulemap.physics.traffic import ceil_divide, dram_bytes, held_share, tiled_bytes
 from joulemap.physics.workload import Floats, Work
@@ -112,6 +120,8 @@ class GpuPlacement(Placement):
     tile_columns: Floats
     issue_s: Floats
     """Seconds in which instructions are issued at their full rate, without stalls; tiled GEMMs are excluded."""
+    occupancy: Floats
+    """Share of the units that hold a block of the kernel."""
     product_s: Floats
     """Seconds of GEMMs, weighted by the share of the units that work on them."""
     multiplied_macs: Floats
@@ -192,6 +202,7 @@ class Gpu:
             tile_rows=times.tile_rows,
             tile_columns=times.tile_columns,
             issue_s=times.issue_s,
+            occupancy=occupancy,
             product_s=times.product_s * occupancy,
             multiplied_macs=multiplied,
             computed_macs=np.minimum(work.mac_count * times.seen_share, multiplied),
@@ -290,7 +301,6 @@ class Gpu:
             ("l1", "tag_lookup"): (loaded + stored) / sector,
             ("l1", "load"): loaded,
             ("l1", "store"): stored,
-            ("l2", "stream"): placement.near_bytes,
             **self._cache_counts(kernels, placement, device, l2_read, stored),
             ("dram_controller", "read"): placement.dram_read_bytes,
             ("dram_controller", "write"): placement.dram_write_bytes,
@@ -338,21 +348,40 @@ class Gpu:
 
 
 def _count_cycles(kernels: KernelColumns, placement: GpuPlacement, hardware: Hardware) -> ActionCounts:
-    """Return the clock cycles that no counted action explains: of all units while kernels run, if the board's power
-    sets their energy; else of units that work.
+    """Return the counts that follow from time: clock cycles of units that work, and bytes that these pass on.
+
+    If the board's power sets the energy of its cycles, all its units and its memory are awake while kernels run. A unit
+    that waits for memory works as many cycles as the bytes that arrive take it.
     """
-    if CYCLE_ACTION in hardware.reference:
-        is_gap = kernels.work.of_kind(OVERHEAD)[kernels.leader]
-        own_start_s = placement.start_s * hardware.coefficient("launch_time_scale")
-        own_start_s = np.minimum(own_start_s, placement.launch_s)  # a hidden collective takes no time of its own
-        start_s = np.where(is_gap, placement.launch_s, own_start_s)
-        starting_s = kernels.at_leader(kernels.each_kernel(start_s)) / kernels.repeat_count  # all steps start once
-        running_s = np.where(kernels.work.of_kind(COLLECTIVE), 0.0, placement.own_s(kernels) + starting_s)
-        return {CYCLE_ACTION: running_s * hardware.clock.value * np.rint(hardware.unit_count.value)}
     engine = placement.engine
+    if CYCLE_ACTION not in hardware.reference:
+        product = placement.product_s * engine.issue_hz * engine.issue_share
+        issue = placement.issue_s * engine.issue_hz * engine.issue_share
+        return {
+            (BOARD, "unattributed_product_cycle"): product,
+            ISSUE_ACTION: issue,
+            ACTIVE_ACTION: product + issue,
+            ("load_store_unit", "transfer"): placement.near_bytes,
+        }
+    is_gap = kernels.work.of_kind(OVERHEAD)[kernels.leader]
+    own_start_s = placement.start_s * hardware.coefficient("launch_time_scale")
+    own_start_s = np.minimum(own_start_s, placement.launch_s)  # a hidden collective takes no time of its own
+    start_s = np.where(is_gap, placement.launch_s, own_start_s)
+    starting_s = kernels.at_leader(kernels.each_kernel(start_s)) / kernels.repeat_count  # all steps start once
+    is_own = ~kernels.work.of_kind(COLLECTIVE)
+    running_s, own_s = (starting_s + placement.own_s(kernels)) * is_own, placement.own_s(kernels) * is_own
+    cycles = hardware.clock.value * np.rint(hardware.unit_count.value)
+    moved = placement.near_bytes + placement.dram_read_bytes + placement.dram_write_bytes
+    held = kernels.per_operator(kernels.of_leader(placement.occupancy)) * cycles
+    reached = np.maximum(moved / hardware.coefficient(WORKING_BYTES), placement.compute_s * held)
+    working = np.minimum(own_s * held, reached)
+    working = np.where(kernels.work.of_kind(OVERHEAD), running_s * cycles, working)
+    awake = {CLOCK_ACTION: cycles, STANDBY_ACTION: hardware.memory_bandwidth.value}
     return {
-        (BOARD, "unattributed_product_cycle"): placement.product_s * engine.issue_hz * engine.issue_share,
-        (BOARD, "unattributed_issue_cycle"): placement.issue_s * engine.issue_hz * engine.issue_share,
+        CYCLE_ACTION: working,
+        ACTIVE_ACTION: working,
+        ("load_store_unit", "transfer"): moved,
+        **{key: running_s * rate for key, rate in awake.items() if key in hardware.reference},
     }
 
 

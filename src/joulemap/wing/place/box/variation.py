@@ -274,9 +274,8 @@ def _add_up(placed: Candidate) -> dict[str, float]:
         lossy = reference.position(LOSS_ACTION)
         lost = reference.loss_j if lossy is not None and spent[lossy] > 0.0 else 0.0
         for row, joules in zip(reference, spent.tolist(), strict=True):
-            is_delivered = row.common_category not in ("board", "unattributed", "host", "static")
             if joules > 0.0:
-                energies[".".join((kind, *row.key))] += joules * (1.0 + lost * is_delivered)
+                energies[".".join((kind, *row.key))] += joules * (1.0 + lost * row.is_delivered)
     kinds = {one.name: one.device.name for one in members}
     for line in placed.run.between if placed.run is not None else ():
         if line.action in CONVERSIONS.values():
