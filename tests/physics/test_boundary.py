@@ -11,8 +11,8 @@ from boundary_case import FJ_PER_J, line_fj, power_w, run_of, toy
 from compare import assert_close
 from joulemap.catalog.chip import load_text
 from joulemap.catalog.hardware import LEAST_SHARE
-from joulemap.catalog.load import load_catalogue
-from joulemap.catalog.spread import scale_unattributed
+from joulemap.catalog.load import find_hardware, load_catalogue
+from joulemap.catalog.spread import load_spreads, scale_unattributed
 from joulemap.catalog.starter import copy_text, minimal_text
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.physics.anchor import COPY, PRODUCT, find_anchor
@@ -25,10 +25,14 @@ from joulemap.physics.record.configuration import (
 )
 from joulemap.physics.record.hardware import Hardware, Link
 from joulemap.physics.record.reference import (
+    ACTIVE_ACTION,
     BOARD,
+    CLOCK_ACTION,
+    CYCLE_ACTION,
     LOSS_ACTION,
     MEMORY_ACTION,
     OTHER_ACTION,
+    STANDBY_ACTION,
     STATIC_ACTION,
     UNATTRIBUTED,
     cycle_action,
@@ -158,6 +162,13 @@ def test_a_calibration_scales_what_is_unattributed() -> None:
     assert scale_reference(toy(nj_per_byte=0.4).reference, (halved,), "made up").position(MEMORY_ACTION) is None
 
 
+def test_one_factor_scales_all_that_counts_the_time_of_a_running_board() -> None:
+    for name in ("rtx_5090", "rx_7900_xtx", "l40s"):
+        hardware = anchor_hardware(find_hardware(name))
+        scales = {one.scale.name: set(one.scale.actions) for one in load_spreads("gpu").within(hardware).energy_scales}
+        assert scales[UNATTRIBUTED] == {CYCLE_ACTION, ACTIVE_ACTION, CLOCK_ACTION, STANDBY_ACTION}
+
+
 def anchored_record(hardware: Hardware) -> Hardware:
     return hardware.anchored(find_anchor(hardware, describe_probes()))
 
@@ -172,7 +183,7 @@ def test_prices_fitted_to_boards_lose_to_regulators_what_is_taken_out_of_them() 
 
 
 def test_the_residual_of_a_gpu_falls_with_its_voltage_and_is_in_the_chip() -> None:
-    # 690 pJ a clock at 7 nm, less what regulators lose; 900 MHz are below the knee, where the voltage is 0.763
+    # 559 pJ a clock at 7 nm, less what regulators lose; 900 MHz are below the knee, where the voltage is 0.763
     residual = (BOARD, "unattributed_product_cycle")
     hardware = CATALOGUE["a100_pcie_40gb"]
     position = hardware.reference.position(residual)
@@ -184,7 +195,7 @@ def test_the_residual_of_a_gpu_falls_with_its_voltage_and_is_in_the_chip() -> No
         True,
         False,
     )
-    assert_close(row.energy_per_action_fj, 690e3 / 1.12)
+    assert_close(row.energy_per_action_fj, 559e3 / 1.12)
     runs = {
         boundary: evaluate(
             shipped("resnet18"), chip.bound(hardware, "900MHz", boundary), Configuration(hardware=hardware.id)

@@ -148,7 +148,7 @@ def test_fused_attention_is_one_kernel_without_its_scores(runtime: str) -> None:
     assert count(found, "kernel", "launch") == 1
     # alone it stands for a layer of a model: what it reads was just made, what it writes is read next
     assert count(found, "dram", "read") + count(found, "dram", "write") == 0
-    assert count(found, "l2", "stream") == 4 * values * 2
+    assert count(found, "load_store_unit", "transfer") == 4 * values * 2
 
 
 def test_attention_written_out_is_three_kernels_with_its_scores() -> None:

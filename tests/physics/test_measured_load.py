@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 import chip
-from boundary_case import FJ_PER_J, line_fj, power_w, run_of, toy
+from boundary_case import line_fj, power_w, run_of, toy
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.hardware import LEAST_SHARE
@@ -18,7 +18,7 @@ from joulemap.catalog.measurement import load_measurements
 from joulemap.domain.operator.name import find_operator
 from joulemap.physics.anchor import COPY, PRODUCT, find_anchor
 from joulemap.physics.pipeline import evaluate
-from joulemap.physics.record.configuration import BUSY_SHARE, LIMIT_SHARE, Configuration
+from joulemap.physics.record.configuration import BUSY_SHARE, LIMIT_SHARE, STANDBY_ENERGY, Configuration
 from joulemap.physics.record.hardware import Hardware, MeasuredLoad
 from joulemap.physics.record.reference import (
     CYCLE_ACTION,
@@ -135,16 +135,16 @@ def test_a_chip_without_a_load_is_anchored_by_its_limit_where_it_is_sold() -> No
 
 
 @pytest.mark.parametrize("name", ["rtx_5090", "rtx_3090", "rtx_a6000", "b60", "a10"])
-def test_a_running_board_with_gddr_draws_its_share_above_static_power(name: str) -> None:
+def test_a_running_board_with_gddr_draws_its_share_above_what_it_draws_awake(name: str) -> None:
     own = anchor_hardware(CATALOGUE[name])
     share, limit_w = own.coefficients[BUSY_SHARE].value, own.tdp.value
-    static = own.reference.actions[own.reference.position(STATIC_ACTION) or 0]
-    expected_w = min(static.energy_per_action_fj / FJ_PER_J + share * limit_w, limit_w)
+    standby_w = own.coefficients[STANDBY_ENERGY].value * own.memory_bandwidth.value * (1.0 + own.reference.loss_j)
+    expected_w = min(own.static_power.value + standby_w + share * limit_w, limit_w)
     assert_close(power_w(run_of(chip.bound(own, "default", "board"), precision="fp16")), expected_w, rel=1e-2)
 
 
 @pytest.mark.parametrize("name", ["rtx_4060_ti", "rtx_4070_ti", "rtx_5090"])
-def test_a_waiting_unit_costs_at_most_as_much_as_one_that_issues_instructions(name: str) -> None:
+def test_a_unit_that_works_costs_at_most_as_much_as_one_that_issues_instructions(name: str) -> None:
     reference = anchor_hardware(find_hardware(name)).reference
     waiting, working = (reference.prices_fj[reference.position(key) or 0] for key in (CYCLE_ACTION, ISSUE_ACTION))
     assert waiting < working if name == "rtx_5090" else waiting == working

@@ -220,28 +220,29 @@ def loss_action(regulator_loss: Quantity) -> EnergyAction:
 
 
 def awake_actions(coefficients: Mapping[str, Quantity]) -> Iterator[EnergyAction]:
-    """Yield the energies of the clock of all units and of memory at full clock, of a chip that states them."""
-    clock, standby = (coefficients.get(name) for name in (CLOCK_ENERGY, STANDBY_ENERGY))
-    if clock is not None and clock.value > 0.0:
-        yield price_by(
-            clock,
-            CLOCK_ACTION,
-            category="clock",
-            common_category="control",
-            part="control",
-            per="cycle",
-            count_formula="kernel time · f · U",
-        )
-    if standby is not None and standby.value > 0.0:
-        yield price_by(
-            standby,
-            STANDBY_ACTION,
-            category="dram",
-            common_category="off_chip_memory",
-            part="memory",
-            per="B",
-            count_formula="kernel time · bandwidth of the memory",
-        )
+    """Yield the energies of the clock of all units and of memory at full clock, of a board that states them; 0 where
+    its static power includes them.
+    """
+    if CLOCK_ENERGY not in coefficients:
+        return
+    yield price_by(
+        coefficients[CLOCK_ENERGY],
+        CLOCK_ACTION,
+        category="clock",
+        common_category="control",
+        part="control",
+        per="cycle",
+        count_formula="kernel time · f · U",
+    )
+    yield price_by(
+        coefficients[STANDBY_ENERGY],
+        STANDBY_ACTION,
+        category="dram",
+        common_category="off_chip_memory",
+        part="memory",
+        per="B",
+        count_formula="kernel time · bandwidth of the memory",
+    )
 
 
 def static_action(static_power: Quantity, watts: tuple[float, float] | None = None) -> EnergyAction:

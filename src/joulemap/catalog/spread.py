@@ -55,19 +55,16 @@ class Spreads:
 
         Where the power of a running board sets the energy of its clocks, one factor applies to all that follows time.
         """
-        reference = hardware.reference
-        scales = self.energy_scales
-        if CYCLE_ACTION in reference:
-            running = tuple(key for key in RUNNING if key in reference)
-            scales = tuple(
-                attrs.evolve(one, scale=attrs.evolve(one.scale, actions=running))
-                if one.scale.name == UNATTRIBUTED
-                else one
-                for one in scales
-            )
+        is_running = CYCLE_ACTION in hardware.reference
+        scales = (
+            attrs.evolve(one, scale=attrs.evolve(one.scale, actions=RUNNING))
+            if is_running and one.scale.name == UNATTRIBUTED
+            else one
+            for one in self.energy_scales
+        )
         return Spreads(
             coefficients=tuple(one for one in self.coefficients if one.name in hardware.coefficients),
-            energy_scales=tuple(one for one in scales if all(key in reference for key in one.scale.actions)),
+            energy_scales=tuple(one for one in scales if all(key in hardware.reference for key in one.scale.actions)),
         )
 
 

@@ -66,7 +66,7 @@ import numpy as np
 
 from joulemap.physics.pipeline import Busy, Evaluator
 from joulemap.physics.power import PowerLaw
-from joulemap.physics.record.configuration import BUSY_SHARE, CHIP, LIMIT_SHARE, Configuration
+from joulemap.physics.record.configuration import BUSY_SHARE, CHIP, LIMIT_SHARE, STANDBY_ENERGY, Configuration
 from joulemap.physics.record.hardware import TOLERANCE, Hardware, MeasuredLoad
 from joulemap.physics.record.quantity import Quantity, least_sure
 from joulemap.physics.record.reference import (
@@ -75,7 +75,6 @@ from joulemap.physics.record.reference import (
     ISSUE_ACTION,
     MEMORY_ACTION,
     OTHER_ACTION,
-    STANDBY_ACTION,
     STATIC_ACTION,
     UNATTRIBUTED,
     ActionKey,
@@ -362,9 +361,8 @@ class _Anchoring:
         loss = 1.0 + hardware.reference.loss_j
         full = float(PowerLaw.of(hardware).energy_factor(np.ones(1))[0])
         whole_j = TRIAL_FJ / FJ_PER_J * loss * full * hardware.clock.value * hardware.units * taken_s
-        standby = hardware.reference.position(STANDBY_ACTION)
-        awake_j = 0.0 if standby is None else hardware.reference.prices_fj[standby] / FJ_PER_J * loss
-        awake_j = bare.static_j + awake_j * hardware.memory_bandwidth.value * taken_s
+        standby_w = hardware.coefficients[STANDBY_ENERGY].value * hardware.memory_bandwidth.value * loss
+        awake_j = bare.static_j + standby_w * taken_s
         drawn_j = min(busy.value * each_j / whole_j * limit_j + awake_j, limit_j)
         energy_fj, most_fj = (max(one - bare.spent_j, 0.0) / each_j * TRIAL_FJ for one in (drawn_j, limit_j))
         source = (

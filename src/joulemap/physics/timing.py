@@ -12,7 +12,7 @@ models are not cut.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -29,7 +29,6 @@ from joulemap.physics.pace import SAME, Pace
 from joulemap.physics.placement import Overlap, Placed, Placement, add_host
 from joulemap.physics.power import PowerLaw
 from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.record.reference import CLOCK_ACTION, CYCLE_ACTION, STANDBY_ACTION, ActionKey
 from joulemap.physics.record.workload import CAUSAL
 from joulemap.physics.run import POWER_CAP
 from joulemap.physics.step import SUPPRESSION, all_weight_bytes, of_one_step, repeat_step, take_step
@@ -215,7 +214,7 @@ def _time_parts(
 ) -> Timing:
     """Return the timing of kernels in equal sequential parts: `part`, repeated `times` times."""
     kernels, placement, counts = _count(kernels, part, times, hardware, architecture)
-    spinning, awake = (_choose(counts, hardware, keys) for keys in ((CLOCK_ACTION, CYCLE_ACTION), (STANDBY_ACTION,)))
+    spinning = {row: counts[row] for row in hardware.reference.spinning if row in counts}
     law = PowerLaw.of(hardware)
     pace = Pace(kernels, hardware, placement, law)
     clock = alone = full = np.ones(kernels.workload_count)
@@ -225,9 +224,7 @@ def _time_parts(
     factor = law.energy_factor(clock)
     full_s = interval_s = pace.interval_s(clock)
     if spinning:
-        spin_j, awake_j = (
-            kernels.sum_workload(split_j(one, hardware)[kind]) for kind, one in enumerate((spinning, awake))
-        )
+        spin_j, awake_j = (kernels.sum_workload(column) for column in split_j(spinning, hardware))
         chip_j, memory_j = chip_j - spin_j, memory_j - awake_j
         taken_s = np.where(full_s > 0.0, full_s, 1.0)
         law = attrs.evolve(law, static_w=law.static_w + awake_j / taken_s, spin_w=spin_j / taken_s)
@@ -238,9 +235,9 @@ def _time_parts(
         alone = clock if placement.overlap is None else pace.find_steady_clock(pace.latency_s, chip_j, memory_j)[0]
         interval_s = pace.interval_s(clock)
         longer = interval_s / np.where(full_s > 0.0, full_s, 1.0)
-        for changed, factor_s in ((spinning, clock * longer), (awake, longer)):
-            each = kernels.of_workload(factor_s)
-            counts = {**counts, **{row: count * each for row, count in changed.items()}}
+        fewer, longer = kernels.of_workload(clock * longer), kernels.of_workload(longer)
+        on_chip = hardware.reference.on_chip
+        counts = {**counts, **{row: one * (fewer if on_chip[row] else longer) for row, one in spinning.items()}}
     if placement.host is not None and alone is not full:
         counts = count_waits(counts, hardware, kernels.at_leader(pace.host_s(alone)))
     kernel_s = pace.kernel_s(alone)
@@ -265,12 +262,6 @@ def _time_parts(
         uncapped_power_w=uncapped_w,
         broken_laws=find_broken(evaluated),
     )
-
-
-def _choose(counts: Counts, hardware: Hardware, keys: Iterable[ActionKey]) -> Counts:
-    """Return the counts of these actions, if they occur."""
-    rows = (hardware.reference.position(key) for key in keys)
-    return {row: counts[row] for row in rows if row is not None and row in counts}
 
 
 def count_parts(samples: Floats | float, hardware: Hardware) -> Floats:

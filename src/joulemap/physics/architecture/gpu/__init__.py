@@ -376,12 +376,12 @@ def _count_cycles(kernels: KernelColumns, placement: GpuPlacement, hardware: Har
     reached = np.maximum(moved / hardware.coefficient(WORKING_BYTES), placement.compute_s * held)
     working = np.minimum(own_s * held, reached)
     working = np.where(kernels.work.of_kind(OVERHEAD), running_s * cycles, working)
-    awake = {CLOCK_ACTION: cycles, STANDBY_ACTION: hardware.memory_bandwidth.value}
     return {
         CYCLE_ACTION: working,
         ACTIVE_ACTION: working,
         ("load_store_unit", "transfer"): moved,
-        **{key: running_s * rate for key, rate in awake.items() if key in hardware.reference},
+        CLOCK_ACTION: running_s * cycles,
+        STANDBY_ACTION: running_s * hardware.memory_bandwidth.value,
     }
 
 
