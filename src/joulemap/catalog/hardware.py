@@ -14,7 +14,7 @@ from joulemap.catalog.default import complete_geometry, complete_levels, complet
 from joulemap.catalog.digest import DATA
 from joulemap.catalog.link import LANE_RATES, find_link_default, find_ports, read_links
 from joulemap.catalog.parser import read_file
-from joulemap.catalog.reference import awake_actions, resolve_reference
+from joulemap.catalog.reference import resolve_reference
 from joulemap.catalog.schema import (
     ActionEntry,
     ArchitectureFile,
@@ -209,7 +209,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
             regulator_loss=coefficients["regulator_loss"],
             links=links,
             priced_at=shared.priced_at,
-        ).with_actions(awake_actions(coefficients)),
+        ),
         priced_at=CHIP if BUSY_SHARE in coefficients else shared.priced_at,
         digest="",
         **quantities,

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from joulemap.catalog.schema import ActionEntry, OverrideEntry
-from joulemap.physics.record.configuration import BOARD, CLOCK_ENERGY, STANDBY_ENERGY
+from joulemap.physics.record.configuration import BOARD
 from joulemap.physics.record.hardware import Link
 from joulemap.physics.record.quantity import Quantity, least_sure
 from joulemap.physics.record.reference import (
-    CLOCK_ACTION,
     FJ_PER_J,
     LINK_ACTION,
     LOSS_ACTION,
     OFF_CORE,
-    STANDBY_ACTION,
     STATIC_ACTION,
     UNATTRIBUTED,
     EnergyAction,
@@ -216,32 +214,6 @@ def loss_action(regulator_loss: Quantity) -> EnergyAction:
         low_fj=LEAST_LOSS * 1e15 if regulator_loss.value else None,
         high_fj=MOST_LOSS * 1e15 if regulator_loss.value else None,
         count_formula="energy of all actions on and off the chip; static power is the board's",
-    )
-
-
-def awake_actions(coefficients: Mapping[str, Quantity]) -> Iterator[EnergyAction]:
-    """Yield the energies of the clock of all units and of memory at full clock, of a board that states them; 0 where
-    its static power includes them.
-    """
-    if CLOCK_ENERGY not in coefficients:
-        return
-    yield price_by(
-        coefficients[CLOCK_ENERGY],
-        CLOCK_ACTION,
-        category="clock",
-        common_category="control",
-        part="control",
-        per="cycle",
-        count_formula="kernel time · f · U",
-    )
-    yield price_by(
-        coefficients[STANDBY_ENERGY],
-        STANDBY_ACTION,
-        category="dram",
-        common_category="off_chip_memory",
-        part="memory",
-        per="B",
-        count_formula="kernel time · bandwidth of the memory",
     )
 
 

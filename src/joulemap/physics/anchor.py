@@ -66,20 +66,30 @@ import numpy as np
 
 from joulemap.physics.pipeline import Busy, Evaluator
 from joulemap.physics.power import PowerLaw
-from joulemap.physics.record.configuration import BUSY_SHARE, CHIP, LIMIT_SHARE, STANDBY_ENERGY, Configuration
+from joulemap.physics.record.configuration import (
+    BUSY_SHARE,
+    CHIP,
+    CLOCK_ENERGY,
+    LIMIT_SHARE,
+    STANDBY_ENERGY,
+    Configuration,
+)
 from joulemap.physics.record.hardware import TOLERANCE, Hardware, MeasuredLoad
 from joulemap.physics.record.quantity import Quantity, least_sure
 from joulemap.physics.record.reference import (
     BOARD,
+    CLOCK_ACTION,
     CYCLE_ACTION,
     ISSUE_ACTION,
     MEMORY_ACTION,
     OTHER_ACTION,
+    STANDBY_ACTION,
     STATIC_ACTION,
     UNATTRIBUTED,
     ActionKey,
     EnergyAction,
     cycle_action,
+    price_by,
 )
 from joulemap.physics.record.runtime import SEPARATE_RUNTIME
 from joulemap.physics.stream import stay_on_device
@@ -289,9 +299,11 @@ class _Anchoring:
         trials: tuple[Hardware, ...] = ()
         if busy is not None:
             unlimited = attrs.evolve(hardware.tdp, value=hardware.tdp.value * UNLIMITED)
+            awake = _describe_awake(hardware)
             rows = (_describe_cycle(energy_fj, energy_fj, busy, "") for energy_fj in (0.0, TRIAL_FJ))
             trials = tuple(
-                attrs.evolve(hardware, tdp=unlimited, reference=hardware.reference.with_actions([row])) for row in rows
+                attrs.evolve(hardware, tdp=unlimited, reference=hardware.reference.with_actions([row, *awake]))
+                for row in rows
             )
         return cls(hardware=hardware, alone=stay_on_device(hardware), trials=trials)
 
@@ -373,7 +385,7 @@ class _Anchoring:
         working = hardware.reference.position(ISSUE_ACTION) if hardware.unit_name == SM else None
         if working is not None and (issue_fj := hardware.reference.prices_fj[working]) < energy_fj:
             energy_fj, source = issue_fj, f"at most as {'.'.join(ISSUE_ACTION)}, which is less than: {source}"
-        return (_describe_cycle(energy_fj, max(most_fj, energy_fj), busy, source),)
+        return (_describe_cycle(energy_fj, max(most_fj, energy_fj), busy, source), *_describe_awake(hardware))
 
 
 def _configure(hardware: Hardware, precision: str, runtime: str) -> Configuration:
@@ -409,6 +421,29 @@ def _describe_cycle(energy_fj: float, most_fj: float, busy: Quantity, source: st
         count_formula="time in which units work · f · U",
         evidence=busy.evidence,
     )
+
+
+def _describe_awake(hardware: Hardware) -> tuple[EnergyAction, EnergyAction]:
+    """Return the energies of the clock of all units and of memory at full clock; 0 where static power includes them."""
+    clock = price_by(
+        hardware.coefficients[CLOCK_ENERGY],
+        CLOCK_ACTION,
+        category="clock",
+        common_category="control",
+        part="control",
+        per="cycle",
+        count_formula="kernel time · f · U",
+    )
+    standby = price_by(
+        hardware.coefficients[STANDBY_ENERGY],
+        STANDBY_ACTION,
+        category="dram",
+        common_category="off_chip_memory",
+        part="memory",
+        per="B",
+        count_formula="kernel time · bandwidth of the memory",
+    )
+    return clock, standby
 
 
 def _solve(share: float, copy: Probe | None, products: Mapping[str, Probe], alike: Collection[str]) -> Prices:

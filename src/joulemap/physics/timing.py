@@ -214,7 +214,7 @@ def _time_parts(
 ) -> Timing:
     """Return the timing of kernels in equal sequential parts: `part`, repeated `times` times."""
     kernels, placement, counts = _count(kernels, part, times, hardware, architecture)
-    spinning = {row: counts[row] for row in hardware.reference.spinning if row in counts}
+    spinning = {row: counts[row] for row in hardware.reference.running if row in counts}
     law = PowerLaw.of(hardware)
     pace = Pace(kernels, hardware, placement, law)
     clock = alone = full = np.ones(kernels.workload_count)

@@ -108,11 +108,8 @@ work or not.
 STANDBY_ACTION: Final[ActionKey] = ("dram", "standby")
 """Action of memory and its links at full clock while kernels run, counted in bytes that memory could move."""
 
-SPINNING: Final = (CYCLE_ACTION, CLOCK_ACTION, STANDBY_ACTION)
-"""Actions that count the time in which a board runs; at a lower clock there are fewer cycles."""
-
-RUNNING: Final = (*SPINNING, ACTIVE_ACTION)
-"""Actions that count the time of a GPU rather than its work."""
+RUNNING: Final = (CYCLE_ACTION, ACTIVE_ACTION, CLOCK_ACTION, STANDBY_ACTION)
+"""Actions that count the time in which a GPU board with GDDR runs; at a lower clock there are fewer cycles."""
 
 ISSUE_ACTION: Final[ActionKey] = (BOARD, "unattributed_issue_cycle")
 """Action of a GPU's unit that issues instructions without products, counted in clock cycles."""
@@ -246,8 +243,8 @@ class EnergyReference:
     """Per row, True if a core of the host spends the energy."""
     around: tuple[int, ...] = attrs.field(init=False, eq=False, repr=False)
     """Indices of the rows for the actions of `AROUND`; empty unless the boundary is `system`."""
-    spinning: tuple[int, ...] = attrs.field(init=False, eq=False, repr=False)
-    """Indices of the rows for the actions of `SPINNING`."""
+    running: tuple[int, ...] = attrs.field(init=False, eq=False, repr=False)
+    """Indices of the rows for the actions of `RUNNING`; empty unless the power of the board sets its cycles."""
     loss_j: float = attrs.field(init=False, eq=False, repr=False)
     """Joules lost in regulators per joule of an action; 0 if the loss has no entry."""
     keys: tuple[ActionKey, ...] = attrs.field(init=False, eq=False, repr=False)
@@ -267,7 +264,8 @@ class EnergyReference:
         object.__setattr__(self, "on_board", tuple(action.is_on_board for action in self.actions))
         object.__setattr__(self, "of_host", tuple(action.is_of_host for action in self.actions))
         object.__setattr__(self, "around", tuple(position[key] for key in AROUND if key in position))
-        object.__setattr__(self, "spinning", tuple(position[key] for key in SPINNING if key in position))
+        is_running = CYCLE_ACTION in position
+        object.__setattr__(self, "running", tuple(position[key] for key in RUNNING if is_running and key in position))
         loss = position.get(LOSS_ACTION)
         object.__setattr__(self, "loss_j", 0.0 if loss is None else self.prices_fj[loss] / FJ_PER_J)
 
