@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask.fact import LEADING, Caveat, Facts, Quantity, Term, TermLevel, TermQuantity, Value
+from joulemap.ask.fact import LEADING, Caveat, Facts, Quantity, Term, TermLevel, TermQuantity
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.role import ROLES
 
@@ -38,23 +38,17 @@ RESIDUAL: Final = "unattributed"
 HOST, IDLE = "counted host", "idle power"
 """Terms beside the roles: the host that an energy includes, and the time between inferences at a fixed rate."""
 
-BESIDE: Final[Mapping[str, str]] = {HOST: "host", IDLE: STATIC}
-"""Term beside the roles -> its category."""
-
 CONSEQUENT: Final = (RESIDUAL, "board")
 """Categories that explain nothing: energy without a counter, and losses in proportion to all other energy."""
 
-SURROUNDING: Final = (*CONSEQUENT, STATIC, "host")
-"""Categories of energy that no part of the architecture spends."""
+SURROUNDING: Final = (*CONSEQUENT, STATIC, "host", HOST, IDLE)
+"""Categories of energy, and terms beside the roles, that no part of the architecture spends."""
 
 MOST: Final = 0.5
 """Share of the difference above which a term is most of it, so that it leads even if it is no architecture."""
 
 MOST_ALONG: Final = 2
 """Maximum causes in the direction of the difference."""
-
-CONTROL: Final = "instruction"
-"""Role of fetching and scheduling, which is always a count times a price."""
 
 BATCH: Final = "batch"
 """Unit of work of metrics that are not divided."""
@@ -139,10 +133,7 @@ def find_lack(facts: Facts) -> list[Caveat]:
     whole = sum(one.amounts[ends[1] > ends[0]].value for one in terms if one.quantity == "energy")
     bias = math.copysign(math.log(whole / (whole - excess)) if whole > excess else math.inf, share)
     is_within = 0.0 < share <= 1.0
-    values: dict[str, Value] = {
-        "share": share if is_within else None,
-        "excess": None if is_within else Quantity(excess, "J"),
-    }
+    values = {"share": share if is_within else None, "excess": None if is_within else Quantity(excess, "J")}
     return [Caveat(kind="unnamed", runs=(), values=values, weight=abs(bias), move=abs(bias), bias=bias)]
 
 
@@ -245,7 +236,7 @@ def make_term(
 def _multiply(row: RoleDifference, macs: Pair, batches: Pair) -> dict[str, Any]:
     """Return the counts and the energies per count of a role, each if it explains much of the difference."""
     unit = ROLES[row.role].unit if row.role in ROLES else "count"
-    is_always = unit in ("s", "J") or row.role == CONTROL or not row.is_shared or batches[0] != batches[1]
+    is_always = unit in ("s", "J", "step") or not row.is_shared or batches[0] != batches[1]
     has_count, has_price = (
         is_always or abs(one) >= LEAST_CAUSE * abs(row.difference_fj) for one in (row.by_count_fj, row.by_price_fj)
     )

@@ -27,18 +27,7 @@ from joulemap.ask.candidate import (
     read_chip,
     read_usage,
 )
-from joulemap.ask.cause import (
-    BATCH,
-    BESIDE,
-    CATEGORY,
-    HOST,
-    IDLE,
-    ROLE,
-    compare_rates,
-    find_causes,
-    make_term,
-    share_out,
-)
+from joulemap.ask.cause import BATCH, CATEGORY, HOST, IDLE, ROLE, compare_rates, find_causes, make_term, share_out
 from joulemap.ask.decision import decide
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Supply, Term, Turn
 from joulemap.ask.finding import Finding
@@ -326,9 +315,7 @@ def _explain(answer: RecommendAnswer, choices: Sequence[Choice]) -> Iterator[Ter
         each = [getattr(row, f"{field}_energy_per_inference_j") or 0.0 for row in rows]
         amounts = [one * batch / count for one, batch, count in zip(each, batches, counts, strict=True)]
         if len({round(one / whole, 3) for one, whole in zip(amounts, wholes, strict=True)}) > 1:
-            terms.append(
-                make_term(pair, ROLE, "energy", name, amounts, "J", category=BESIDE[name])
-            )  # else it follows from all else
+            terms.append(make_term(pair, ROLE, "energy", name, amounts, "J"))  # else it follows from all else
     gap = wholes[1] * times[1] - wholes[0] * times[0]
     if not is_product or not gap:
         yield from share_out(terms)

@@ -190,12 +190,13 @@ def _describe_other(term: Term, runs: Mapping[int, Subject], count: int) -> str:
         return TRAFFIC(a=sides[0], b=sides[1])
     if term.level != "subgraph" or not count:
         return ""
+    exceeds = abs(term.part) > 1.0
     return LEADER(
         name=term.name,
         alike=term.alike or None,
         total=term.total,
-        share=None if term.part > 1.0 else term.part,
-        amount=show_middle(term.difference).lstrip("-") if term.part > 1.0 else "",
+        share=None if exceeds else term.part,
+        amount=show_quantity(abs(term.difference.value), term.difference.unit) if exceeds else "",
         each="each" if term.alike else "",
     )
 
