@@ -12,6 +12,8 @@ way_a = { type = "VARCHAR", meaning = "how the class of A serves this role, if u
 way_b = { type = "VARCHAR", meaning = "how the class of B serves this role, if unlike most classes; empty otherwise" }
 actions_a = { heading = "actions A", type = "VARCHAR", meaning = "actions of A in this role, most energy first; empty without one" }
 actions_b = { heading = "actions B", type = "VARCHAR", meaning = "actions of B in this role" }
+step_a = { type = "VARCHAR", meaning = "name of one count of A's control, such as instruction or token; empty for other roles" }
+step_b = { type = "VARCHAR", meaning = "name of one count of B's control" }
 count_a = { heading = "count A", type = "DOUBLE", meaning = "amount on A, in the role's unit, such as operations that operands serve, or bytes of on-chip memory that cross the chip" }
 count_b = { heading = "count B", type = "DOUBLE", meaning = "amount on B" }
 price_a_j = { heading = "energy each of A", type = "DOUBLE", null = true, unit = "J", meaning = "energy of one unit of count_a, all actions of the role together; null without a count" }
@@ -34,6 +36,7 @@ WITH act AS (
             ELSE coalesce(r.role, c.full_action)
         END AS role,
         coalesce(r.way, '') AS way,
+        coalesce(r.step, '') AS step,
         c.full_action,
         CASE WHEN c.common_category = 'host' THEN 0e0 ELSE c.action_count * coalesce(r.amount, 1e0) END AS amount,
         c.energy_fj
@@ -47,6 +50,7 @@ summed AS (
         category,
         role,
         max(way) AS way,
+        max(step) AS step,
         string_agg(full_action, ', ' ORDER BY energy_fj DESC, full_action) AS actions,
         sum(amount ORDER BY full_action) AS amount,
         sum(energy_fj) AS energy_fj
@@ -67,6 +71,7 @@ side AS (
         s.category,
         s.role,
         s.way,
+        s.step,
         s.actions,
         CASE s.role
             WHEN 'operand' THEN coalesce(w.operation_count, 0e0)
@@ -83,6 +88,8 @@ met AS (
         coalesce(a.category, b.category) AS category,
         coalesce(a.way, '') AS way_a,
         coalesce(b.way, '') AS way_b,
+        coalesce(a.step, '') AS step_a,
+        coalesce(b.step, '') AS step_b,
         coalesce(a.actions, '') AS actions_a,
         coalesce(b.actions, '') AS actions_b,
         coalesce(a.amount, 0e0) AS count_a,
@@ -90,13 +97,14 @@ met AS (
         coalesce(a.energy_fj, 0) AS energy_a_fj,
         coalesce(b.energy_fj, 0) AS energy_b_fj,
         a.role IS NOT NULL AND b.role IS NOT NULL AS is_shared
-    FROM (SELECT category, role, way, actions, amount, energy_fj FROM side WHERE run_id = $run_a) AS a
-    FULL JOIN (SELECT category, role, way, actions, amount, energy_fj FROM side WHERE run_id = $run_b) AS b
+    FROM (SELECT category, role, way, step, actions, amount, energy_fj FROM side WHERE run_id = $run_a) AS a
+    FULL JOIN (SELECT category, role, way, step, actions, amount, energy_fj FROM side WHERE run_id = $run_b) AS b
         ON b.role = a.role AND b.category = a.category
 ),
 parted AS (
     SELECT
-        role, category, way_a, way_b, actions_a, actions_b, count_a, count_b, energy_a_fj, energy_b_fj, is_shared,
+        role, category, way_a, way_b, step_a, step_b, actions_a, actions_b, count_a, count_b, energy_a_fj, energy_b_fj,
+        is_shared,
         CASE
             WHEN count_a = count_b OR count_a = 0e0 OR count_b = 0e0 THEN 0
             ELSE CAST((count_b - count_a) * ((energy_a_fj / count_a + energy_b_fj / count_b) / 2e0) AS HUGEINT)
@@ -104,7 +112,7 @@ parted AS (
     FROM met
 )
 SELECT
-    role, category, way_a, way_b, actions_a, actions_b, count_a, count_b,
+    role, category, way_a, way_b, step_a, step_b, actions_a, actions_b, count_a, count_b,
     joules(energy_a_fj) / nullif(count_a, 0e0) AS price_a_j,
     joules(energy_b_fj) / nullif(count_b, 0e0) AS price_b_j,
     energy_a_fj, energy_b_fj,

@@ -1,4 +1,4 @@
-"""Contrast of architecture classes on one model: which uses the least energy, and the largest part of each.
+"""Contrast of architecture classes on one model: which uses the least energy, and why.
 
 class ─► representative hardware ─► a precision that it has ─► run ─► ledger, by category and action
 """
@@ -12,7 +12,9 @@ from typing import Any, Final
 import attrs
 
 from joulemap.ask.answer import RunAnswer, fetch_tables
-from joulemap.ask.fact import Entry, Facts, Quantity, Share
+from joulemap.ask.cause import find_causes
+from joulemap.ask.decision import decide
+from joulemap.ask.fact import Entry, Facts, Quantity
 from joulemap.ask.scope import Scope
 from joulemap.ask.standing import choose_each, find_own_caveats, rank, read_value
 from joulemap.catalog.sheet import find_notes
@@ -58,7 +60,7 @@ class ArchitecturesAnswer(RunAnswer):
     actions: Table[ArchitectureAction]
     """Energy of each run by action, largest first."""
     facts: Facts
-    """Class with the least energy, largest part of each class, rows and caveats, from which sentences are made."""
+    """Class with the least energy, causes of its lead, rows and caveats, from which sentences are made."""
 
     @property
     def answered(self) -> Table[ArchitectureSummary]:
@@ -82,13 +84,14 @@ class ArchitecturesAnswer(RunAnswer):
 
 
 def find_facts(scope: Scope, rows: Sequence[ArchitectureSummary]) -> Facts:
-    """Return the facts of a contrast: the class with the least energy, one of unavailable hardware with less, a row per
-    class, its largest part and its time in launches, and caveats.
+    """Return the facts of a contrast: the class with the least energy, one of unavailable hardware with less, causes of
+    the gap between the pair of the decision, a row per class, and caveats.
     """
     standings = rank(scope, ENERGY)
     choices = choose_each(scope, standings)
     summaries = {row.run_id: row for row in rows}
     subjects = scope.subjects({})
+    pair = decide(choices, subjects).runs
     return Facts(
         asked=(ENERGY,),
         runs={
@@ -97,8 +100,8 @@ def find_facts(scope: Scope, rows: Sequence[ArchitectureSummary]) -> Facts:
         },
         facts=(
             *choices,
+            *(find_causes(scope, (pair[0], pair[1]), ENERGY) if len(pair) > 1 else ()),
             *(_enter(row, summaries[row.run_id]) for row in standings),
-            *_share_out(rows),
             *find_own_caveats(scope, choices[:1], ENERGY),
         ),
     )
@@ -123,16 +126,6 @@ def _enter(row: Standing, summary: ArchitectureSummary) -> Entry:
     units = {"compute_per_mac": "J", "overhead": ""}
     values = {name: Quantity(value, units[name]) for name, value in own.items() if value is not None}
     return Entry(runs=(row.run_id,), values={ENERGY: read_value(row), **values})
-
-
-def _share_out(rows: Iterable[ArchitectureSummary]) -> Iterator[Share]:
-    """Yield the largest part of the energy of each run, and its share of time in launches."""
-    for row in rows:
-        if row.energy_fj is not None:
-            part = find_largest(row)
-            yield Share(runs=(row.run_id,), metric=ENERGY, name=part, share=find_share(row, part))
-            if row.launch_time_fraction is not None:
-                yield Share(runs=(row.run_id,), metric="latency", name="launch", share=row.launch_time_fraction)
 
 
 def architectures(source: Source, model: str, settings: Settings = EVERYWHERE) -> ArchitecturesAnswer:

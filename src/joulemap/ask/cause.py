@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.ask.fact import Quantity, Term, TermLevel, TermQuantity
+from joulemap.ask.fact import LEADING, Caveat, Facts, Quantity, Term, TermLevel, TermQuantity
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.role import ROLES
 
@@ -34,8 +35,20 @@ STATIC: Final = "static"
 RESIDUAL: Final = "unattributed"
 """Category of energy that was fitted to what no counter explains."""
 
-UNEXPLAINED: Final = "unexplained"
-"""Name of the term of all roles of that category together."""
+HOST, IDLE = "counted host", "idle power"
+"""Terms beside the roles: the host that an energy includes, and the time between inferences at a fixed rate."""
+
+CONSEQUENT: Final = (RESIDUAL, "board")
+"""Categories that explain nothing: energy without a counter, and losses in proportion to all other energy."""
+
+SURROUNDING: Final = (*CONSEQUENT, STATIC, "host", HOST, IDLE)
+"""Categories of energy, and terms beside the roles, that no part of the architecture spends."""
+
+MOST: Final = 0.5
+"""Share of the difference above which a term is most of it, so that it leads even if it is no architecture."""
+
+MOST_ALONG: Final = 2
+"""Maximum causes in the direction of the difference."""
 
 BATCH: Final = "batch"
 """Unit of work of metrics that are not divided."""
@@ -43,9 +56,6 @@ BATCH: Final = "batch"
 ROLE: Final = "role"
 CATEGORY: Final = "category"
 """Levels of terms."""
-
-HOST, IDLE = "counted host", "idle"
-"""Terms beside the roles: the host that an energy includes, and the time between inferences at a fixed rate."""
 
 Pair = tuple[int, int]
 
@@ -69,13 +79,66 @@ def find_causes(scope: Scope, pair: Pair, metric: MetricName, batches: Pair = (1
         parts = fetch(scope.connection, CategoryDifference, metric="edp" if is_product else "latency", **given)
         scope.reading.behind.append(parts)
         terms += list_times(parts, pair)
-        whole = 1.0 - sum(one.share or 0.0 for one in terms)
+        whole = 1.0 - sum(one.part for one in terms)
     if powers.energy_power:
         roles = fetch(scope.connection, RoleDifference, **given)
         scope.reading.behind.append(roles)
         per = "" if METRIC[metric].per == BATCH else METRIC[metric].per
         terms += [attrs.evolve(one, per=per) for one in list_roles(roles, pair, batches=batches, whole=whole)]
-    return sorted(terms, key=lambda one: -abs(one.share or 0.0))
+    return sorted(terms, key=lambda one: -abs(one.part))
+
+
+def list_causes(facts: Facts) -> list[Term]:
+    """Return the terms of an answer's first pair that have causes, largest first: roles of energy, kinds of time, parts
+    of memory.
+    """
+    terms = facts.of(Term)
+    own = [one for one in terms if one.runs == terms[0].runs]
+    roles = [one for one in own if one.level == ROLE]
+    others = [one for one in list_parts(own) if one.quantity != "energy" or not roles]
+    return sorted((*roles, *others), key=lambda one: -abs(one.part))
+
+
+def list_parts(terms: Iterable[Term]) -> list[Term]:
+    """Return the terms by category or contributor, which sum to the difference."""
+    return [one for one in terms if one.level in (CATEGORY, "contributor")]
+
+
+def pick_causes(terms: Sequence[Term], most: int) -> list[Term]:
+    """Return about `most` terms that tell a difference, the leading one first; `terms` are in the order of their size.
+
+    The largest term of the architecture leads, unless another term is most of the difference, and is among them if it
+    is a tenth. What explains nothing is among them only if it is most of the difference.
+    """
+    told = [one for one in terms if one.part and (_find_category(one) not in CONSEQUENT or abs(one.part) > MOST)]
+    built = [one for one in told if _find_category(one) not in SURROUNDING]
+    along = [one for one in told if one.part > 0.0]
+    first = [one for one in along if one in built or one.part > MOST][:1] or along[:1]
+    large = [one for one in told if abs(one.part) >= LEADING and one not in first]
+    needed = [one for one in built[:1] if one in large]
+    against = [one for one in large if one.part < 0.0 and most > MOST_ALONG][:1]
+    rest = dict.fromkeys((*needed, *against, *(one for one in large if one.part > 0.0)))
+    count = min(most, MOST_ALONG + any(one.part < 0.0 for one in (*needed, *against)))
+    picked = [*rest][: max(count - len(first), len(needed))]
+    return [*first, *sorted(picked, key=lambda one: (one.part < 0.0, -abs(one.part)))]
+
+
+def find_lack(facts: Facts) -> list[Caveat]:
+    """Return the caveat that the residual is the largest part of an energy difference; empty if it is not."""
+    terms = list_causes(facts)
+    if not terms or _find_category(terms[0]) != RESIDUAL or not terms[0].part:
+        return []
+    share, ends = terms[0].part, [one.value for one in terms[0].amounts]
+    excess = abs(ends[1] - ends[0])
+    whole = sum(one.amounts[ends[1] > ends[0]].value for one in terms if one.quantity == "energy")
+    bias = math.copysign(math.log(whole / (whole - excess)) if whole > excess else math.inf, share)
+    is_within = 0.0 < share <= 1.0
+    values = {"share": share if is_within else None, "excess": None if is_within else Quantity(excess, "J")}
+    return [Caveat(kind="unnamed", runs=(), values=values, weight=abs(bias), move=abs(bias), bias=bias)]
+
+
+def _find_category(term: Term) -> str:
+    return term.category or term.name
 
 
 def compare_rates(scope: Scope, pair: Pair) -> Term:
@@ -107,8 +170,8 @@ def list_roles(
         ]
         if any(energies):
             causes = {} if own is residual else _multiply(own[0], macs, batches)
-            name = UNEXPLAINED if own is residual else own[0].role
-            terms.append(make_term(pair, ROLE, "energy", name, energies, "J", **causes))
+            name, category = (RESIDUAL, RESIDUAL) if own is residual else (own[0].role, own[0].category)
+            terms.append(make_term(pair, ROLE, "energy", name, energies, "J", category=category, **causes))
     yield from share_out(terms, whole)
 
 
@@ -173,18 +236,22 @@ def make_term(
 def _multiply(row: RoleDifference, macs: Pair, batches: Pair) -> dict[str, Any]:
     """Return the counts and the energies per count of a role, each if it explains much of the difference."""
     unit = ROLES[row.role].unit if row.role in ROLES else "count"
-    is_always = unit == "s" or batches[0] != batches[1]
+    is_always = unit in ("s", "J", "step") or not row.is_shared or batches[0] != batches[1]
     has_count, has_price = (
-        row.is_shared and (is_always or abs(one) >= LEAST_CAUSE * abs(row.difference_fj))
-        for one in (row.by_count_fj, row.by_price_fj)
+        is_always or abs(one) >= LEAST_CAUSE * abs(row.difference_fj) for one in (row.by_count_fj, row.by_price_fj)
     )
-    per = {"s": "W", "J": ""}.get(unit, "J")
+    per = {"s": "W", "J": "", "B": "J/B"}.get(unit, "J")
     counts = (row.count_a / batches[0], row.count_b / batches[1])
     sides: Sequence[tuple[float, int]] = tuple(zip((row.count_a, row.count_b), macs, strict=True))
     passes = tuple(count / own if unit == "MAC" and own else 0.0 for count, own in sides)
     return {
         "is_shared": row.is_shared,
-        "counts": tuple(Quantity(one, unit) if one else None for one in counts) if has_count else (),
+        "counts": tuple(
+            Quantity(one, step or unit) if one else None
+            for one, step in zip(counts, (row.step_a, row.step_b), strict=True)
+        )
+        if has_count
+        else (),
         "prices": tuple(Quantity(one, per) if one is not None else None for one in (row.price_a_j, row.price_b_j))
         if has_price
         else (),

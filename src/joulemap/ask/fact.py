@@ -418,10 +418,17 @@ class Term(AboutRuns):
     """Busy units, all units and their name, of each run."""
     is_shared: bool = True
     """True if both runs have the actions of the role, or the bottleneck in the same subgraphs."""
+    category: str = ""
+    """Category of a role; empty if the name is one."""
     alike: int = 0
     """Number of further subgraphs with the same difference."""
     total: int = 0
     """Number of all subgraphs."""
+
+    @property
+    def part(self) -> float:
+        """Share of the whole difference; 0 if it is unknown."""
+        return self.share or 0.0
 
 
 @frozen(kw_only=True)

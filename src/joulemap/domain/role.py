@@ -39,7 +39,7 @@ ROLES: Final[dict[str, Role]] = {
         Role("off_chip_read", "reads of off-chip memory", "B"),
         Role("off_chip_write", "writes to off-chip memory", "B"),
         Role("exchange", "transfers between devices", "B"),
-        Role("instruction", "control steps", "step"),
+        Role("instruction", "instruction fetch and scheduling", "step"),
         Role("active_cycle", "cycles of active cores", "cycle"),
         Role("active_unit", "cycles of units that work", "cycle"),
         Role("clock", "clocks of all units", "cycle"),

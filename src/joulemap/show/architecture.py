@@ -11,7 +11,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.ask.architecture import ENERGY, PARTS, ArchitecturesAnswer, find_largest, find_share
-from joulemap.ask.fact import Choice, Entry, Facts, Share
+from joulemap.ask.fact import Choice, Entry, Facts
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
 from joulemap.domain.column import Col
 from joulemap.domain.table import Table, group
@@ -36,13 +36,10 @@ from joulemap.show.present.document import Document, Grid, Lines, Section
 from joulemap.show.present.template import Template
 from joulemap.show.run import prove_parts
 from joulemap.show.run_name import name_run
+from joulemap.show.term import describe_causes
 
 CLASS: Final = Template("{architecture} ({hardware})")
-MOSTLY: Final = Template("{head}; {share:%} is {part}")
 ADDED: Final = Template("overhead takes {low:plain}x ({least}) to {high:plain}x ({most}) the energy of computing")
-WAITING: Final = Template(
-    "static power is most of the energy on {names:and}[; kernel launches take most of the time on {launching:and}]"
-)
 SPREAD: Final = Template("computing alone takes {low:J} ({least}) to {high:J} ({most}) per MAC")
 
 TITLE: Final = "{label}: {name}, {precision}"
@@ -87,9 +84,6 @@ AT_BATCH: Final = Template(
     "--batch 64"
 )
 
-DOMINANT: Final = 0.5
-"""Share of an energy, or of a time, above which a part counts as its main cause."""
-
 LEAST_COUNT_PER_MAC: Final = 0.01
 """Minimum actions per MAC; a smaller count is shown as MACs per action."""
 
@@ -105,17 +99,17 @@ def name_classes(facts: Facts) -> Facts:
 
 
 def describe_answer(facts: Facts) -> str:
-    """Return the first line: the class with the least energy, by how much, how surely, and its largest part."""
-    best = facts.of(Choice)[0].run
-    own = next(one for one in facts.of(Share) if one.metric == ENERGY and one.run == best)
-    return describe_best(name_classes(facts), MOSTLY, part=name_category(own.name), share=own.share)
+    """Return the first line: the class with the least energy, by how much, and how surely."""
+    return describe_best(name_classes(facts))
 
 
 def list_reasons(facts: Facts) -> list[str]:
-    """Return lines on why: a named class that cannot be bought and would win, the overhead of each class, what waits,
-    and the energy of computing alone; the last ones need several classes with MACs.
+    """Return lines on why: a named class that cannot be bought and would win, the causes of the lead, the overhead of
+    each class, and the energy of computing alone; the last two need several classes with MACs.
     """
-    return [*describe_beyond(name_classes(facts)), *describe_contrast(facts)]
+    beyond = describe_beyond(name_classes(facts))
+    runs = {run_id: attrs.evolve(one, hardware=name_class(facts, run_id)) for run_id, one in facts.runs.items()}
+    return [*beyond, *describe_causes(attrs.evolve(facts, runs=runs)), *describe_contrast(facts)]
 
 
 def describe_contrast(facts: Facts) -> list[str]:
@@ -123,14 +117,9 @@ def describe_contrast(facts: Facts) -> list[str]:
     entries = [one for one in facts.of(Entry) if "compute_per_mac" in one.values]
     if len(entries) < 2:
         return []
-    waiting = _list_dominant(facts, ENERGY, "static")
-    launching = [run_id for run_id in _list_dominant(facts, "latency", "launch") if run_id in waiting]
     names = {run_id: name_class(facts, run_id) for run_id in facts.runs}
-    lines = [_describe_ends(ADDED, entries, "overhead", names)]
-    if waiting:
-        on_all, on_launching = ([names[one] for one in some] for some in (waiting, launching))
-        lines.append(WAITING(names=on_all, launching=on_launching))
-    return [*filter(None, lines), _describe_ends(SPREAD, entries, "compute_per_mac", names)]
+    ends = ((ADDED, "overhead"), (SPREAD, "compute_per_mac"))
+    return [line for form, name in ends if (line := _describe_ends(form, entries, name, names))]
 
 
 def _describe_ends(template: Template, entries: Sequence[Entry], name: str, names: Mapping[int, str]) -> str:
@@ -140,12 +129,6 @@ def _describe_ends(template: Template, entries: Sequence[Entry], name: str, name
         return ""
     (low, least), (high, most) = ends[0], ends[-1]
     return template(low=low, high=high, least=names[least], most=names[most])
-
-
-def _list_dominant(facts: Facts, metric: str, name: str) -> list[int]:
-    """Return the runs of which a part takes most."""
-    shares = (one for one in facts.of(Share) if (one.metric, one.name) == (metric, name))
-    return [one.run for one in shares if one.share >= DOMINANT]
 
 
 def name_class(facts: Facts, run_id: int) -> str:

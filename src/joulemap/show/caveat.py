@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from joulemap.ask.cause import find_lack
 from joulemap.ask.decision import find_decision
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Limit, Quantity, Refusal, Subject, Value
 from joulemap.show.present.cell import show_interval, show_plain, show_quantity, show_span
@@ -144,6 +145,7 @@ CAVEAT: Final[Mapping[str, Template]] = {
     ),
     "unfitted": Template(ROWS + ": {reason}"),
     "unlisted": Template("it is unknown whether {chips} can run every operator"),
+    "unnamed": Template("no counter explains [{share:%} of the gap][a difference of {excess}]"),
     "unoffered": Template("left out, because no {price} is known: {chips}"),
     "unpredicted": Template("stored, but `validate` cannot predict rows with unknown names: {names:list}"),
     "unpriced": Template("{reason} for {chips}[ (the best of them: {value})]"),
@@ -252,10 +254,12 @@ def rank_caveats(facts: Facts) -> list[tuple[Caveat, bool]]:
             by_kind[one.kind] = one
     is_close = lead is not None and lead.is_tied
     ranked = sorted(by_kind.values(), key=weigh, reverse=True)
-    heavy = [one for one in ranked if weigh(one) >= LEAST_MOVE * margin]
+    heavy = [one for one in ranked if weigh(one) >= LEAST_MOVE * margin] or ranked[:1]
+    for lack in find_lack(facts):  # it stands beside the heaviest, because no cause says it
+        heavy.insert(min(sum(weigh(one) > weigh(lack) for one in heavy), MOST_CAVEATS - 1), lack)
     return [
         (one, abs(one.bias) >= DECIDING if is_close else one.bias >= 0.0 and one.weight >= margin > 0.0)
-        for one in heavy or ranked[:1]
+        for one in heavy
     ]
 
 

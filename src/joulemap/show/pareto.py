@@ -113,7 +113,7 @@ def list_reasons(facts: Facts) -> list[str]:
     on the front.
     """
     return [
-        *describe_causes(facts)[:1],
+        *describe_causes(facts, 1),
         *describe_lost(facts),
         *(describe_beyond(facts) if facts.is_named else []),
     ]

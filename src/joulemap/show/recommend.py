@@ -179,7 +179,7 @@ def list_reasons(facts: Facts) -> list[str]:
     return [
         *missed,
         *(tell(LIVES, one, facts, time=show_life(one.life)) for one in facts.of(Supply)),
-        *describe_causes(facts)[:1],
+        *describe_causes(facts, 1),
         *(describe_turn(one, facts) for one in facts.of(Turn)),
         *_describe_hosts(facts),
         *(BEYOND(name=name_first(runs, one), clause=describe_choice(one, runs)) for one in beyond),

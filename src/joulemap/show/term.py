@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from joulemap.ask.cause import HOST, IDLE, RESIDUAL as UNATTRIBUTED, ROLE, UNEXPLAINED
+from joulemap.ask.cause import (
+    HOST,
+    IDLE,
+    MOST,
+    MOST_ALONG,
+    RESIDUAL as UNATTRIBUTED,
+    ROLE,
+    list_causes,
+    list_parts,
+    pick_causes,
+)
 from joulemap.ask.decision import decide
 from joulemap.ask.fact import LEADING, Choice, Entry, Facts, Quantity, Subject, Term
 from joulemap.domain.role import ROLES
@@ -23,25 +33,17 @@ PLURALS: Final[Mapping[str, str]] = {"launch": "launches"}
 
 CLASS_NOTE: Final = Template("{architecture}, {topic}: {text} ({source})")
 
-SMALL: Final = 0.1
-"""Share of the difference below which only the largest cause has a line."""
-
 FEW: Final = 2
 """Number of lines on causes from which no subgraph is named."""
 
-MOST_ALONG: Final = 2
-"""Maximum lines on causes in the direction of the difference."""
-
 MOST_TIED_WHY: Final = 2
 """Maximum lines on why two runs that are tied differ."""
-
-MOSTLY: Final = 0.5
-"""Share of the difference from which a category makes most of it."""
 
 ITSELF: Final = Template("{name} is compared with itself, so nothing differs")
 IN_PART: Final = Template("in {part}, {line}")
 MOSTLY_OF: Final = Template("{line}, mostly {cause}")
 LARGEST_IN: Final = Template("{line}; the largest part is {cause}")
+LARGEST_BUILT: Final = Template("{line}; the largest part of the architecture is {cause}")
 
 ACTIVITIES: Final[Mapping[str, str]] = {
     "compute": "computing",
@@ -55,13 +57,20 @@ NO_COUNTER: Final = "energy that no counter explains"
 PLACES: Final = Template("{noun}: {more}, {less}")
 ALONG: Final = Template("{noun} {verb} {share} of the gap: {more}, {less}[ ({remark})]")
 AGAINST: Final = Template("{noun} {takes} {share} of the gap back: {more}, {less}[ ({remark})]")
+ABSOLUTE: Final = Template("{noun} {takes} {amount} more on {name}: {more}, {less}")
 RESIDUAL: Final = Template("{share} of the gap is energy that no counter explains, a fitted residual: {more}, {less}")
-SINGULAR: Final = ("static power", "static power of the host", "the assumed host", "idle power", NO_COUNTER)
+SINGULAR: Final = (
+    "static power",
+    "static power of the host",
+    "instruction fetch and scheduling",
+    "the assumed host",
+    "idle power",
+    NO_COUNTER,
+)
 PLURAL: Final = ("registers", "links", "board losses", "unattributed losses", "kernel launches")
 """Nouns of roles that are no plurals, and of categories that are."""
 
 SIDE: Final = Template("{amount} on {name}[ ({units})]")
-TIMES: Final = Template("{count} x {price}")
 DURING: Final = Template("{price} for {count}[ per {per}]")
 AT_RATE: Final = Template("{count} at {price}")
 OPERANDS: Final = Template("{price} of kernel operands")
@@ -69,12 +78,14 @@ OPERANDS: Final = Template("{price} of kernel operands")
 PASSES: Final = Template("{count} ({passes} per MAC of the model)")
 PER: Final = Template("{price} each")
 NONE: Final = Template("none on {name}")
-NOUNS: Final = {UNEXPLAINED: NO_COUNTER, HOST: "the assumed host", IDLE: "idle power"}
+NOUNS: Final = {UNATTRIBUTED: NO_COUNTER, HOST: "the assumed host", IDLE: "idle power"}
 """Term beside the roles -> its name."""
 BOTTLENECK: Final = Template("more subgraphs on {name}")
 ENERGY_AND_TIME: Final = Template("energy makes {energy:%} of the difference, time {time:%}")
 OPPOSED: Final = Template("{along} makes the difference, and {against} reduces it")
-LEADER: Final = Template("{name}[ and {alike:n equal subgraph}] of {total:n subgraph}: {share:%} of the gap[ {each}]")
+LEADER: Final = Template(
+    "{name}[ and {alike:n equal subgraph}] of {total:n subgraph}: [{share:%} of the gap][{amount}][ {each}]"
+)
 TRAFFIC: Final = Template("off-chip traffic: {a}, {b}")
 ON: Final = Template("{amount} on {name}")
 RANGE: Final = Template("{range} on {name}")
@@ -87,26 +98,17 @@ def describe_difference(facts: Facts) -> str:
         line = ITSELF(name=name_first(facts.runs, choice))
     else:
         line = f"{name_first(facts.runs, choice)} {describe_choice(choice, facts.runs)}"
-        first = next(iter(_find_terms(facts)), None)
-        if first is not None and first.share and first.share > 0.0 and not choice.tied and not choice.equal:
-            is_most = first.share >= MOSTLY and facts.runs[choice.run].is_available
-            line = (MOSTLY_OF if is_most else LARGEST_IN)(
-                line=line, cause=NO_COUNTER if first.name == UNATTRIBUTED else name_term(first)
-            )
+        terms = list_parts(facts.of(Term))
+        first = next(iter(pick_causes(terms, 1)), None)
+        if first is not None and first.part > 0.0 and not choice.tied and not choice.equal:
+            is_largest = first is terms[0]
+            is_most = is_largest and first.part >= MOST and facts.runs[choice.run].is_available
+            if is_largest or first.part >= LEADING:
+                line = (MOSTLY_OF if is_most else LARGEST_IN if is_largest else LARGEST_BUILT)(
+                    line=line, cause=NO_COUNTER if first.name == UNATTRIBUTED else name_term(first)
+                )
     whole = IN_PART(part=facts.part, line=line) if facts.part else line
     return f"{whole[0].upper() if facts.part else whole[0]}{whole[1:]}."
-
-
-def _find_terms(facts: Facts) -> list[Term]:
-    """Return the terms that sum to the difference, largest first."""
-    return [one for one in facts.of(Term) if one.level in ("category", "contributor")]
-
-
-def find_causes(facts: Facts) -> list[Term]:
-    """Return the terms that have causes, largest first: roles of energy, kinds of time, parts of memory."""
-    roles = [one for one in facts.of(Term) if one.level == "role"]
-    others = [one for one in _find_terms(facts) if one.quantity != "energy" or not roles]
-    return sorted((*roles, *others), key=lambda one: -abs(one.share or 0.0))
 
 
 def name_term(term: Term) -> str:
@@ -134,7 +136,7 @@ def list_reasons(facts: Facts) -> list[str]:
     lines = [] if is_close else _describe_quantities(facts)
     lines += describe_causes(facts, most - len(lines))
     if len(lines) < FEW:
-        count = len(_find_terms(facts))
+        count = len(list_parts(facts.of(Term)))
         lines += [line for one in facts.of(Term) if (line := _describe_other(one, facts.runs, count))]
     return list(dict.fromkeys(lines))[:most]
 
@@ -146,16 +148,13 @@ def describe_gap(facts: Facts) -> list[str]:
 
 
 def describe_causes(facts: Facts, most: int = MOST_ALONG) -> list[str]:
-    """Return lines on the largest causes of a difference and the largest one against it; without causes, on rates."""
+    """Return lines on the causes that tell a difference (see `pick_causes`); without causes, on rates."""
     choices = [one for one in facts.of(Choice) if len(one.runs) > 1]
     is_close = bool(choices) and all(one.is_tied for one in decide(choices, facts.runs).leads)
-    terms = [one for one in find_causes(facts) if one.share]
-    along = [one for one in terms if (one.share or 0.0) > 0.0]
-    large = [one for one in along if (one.share or 0.0) >= SMALL] or along[:1]
-    against = [] if most <= MOST_ALONG else [one for one in terms if (one.share or 0.0) <= -LEADING][:1]
-    shown = (*large[: min(MOST_ALONG, most - len(against))], *against)
+    shown = pick_causes(list_causes(facts), most)
+    cancel = any(abs(one.part) > 1.0 for one in shown)
     rates = [_describe_rates(one, facts) for one in facts.of(Term) if one.level == "work"]
-    return [describe_term(one, facts.runs, is_close=is_close) for one in shown] or rates
+    return [describe_term(one, facts.runs, is_close=is_close, cancel=cancel) for one in shown] or rates
 
 
 def _describe_rates(term: Term, facts: Facts) -> str:
@@ -171,7 +170,7 @@ def _describe_rates(term: Term, facts: Facts) -> str:
 
 def _describe_quantities(facts: Facts) -> list[str]:
     """Return how much energy and time make of a difference in energy x delay; empty for other metrics."""
-    shares = {one.name: one.share or 0.0 for one in facts.of(Term) if one.level == "quantity"}
+    shares = {one.name: one.part for one in facts.of(Term) if one.level == "quantity"}
     if not shares:
         return []
     along = [name for name, share in shares.items() if share >= 0.0]
@@ -191,18 +190,20 @@ def _describe_other(term: Term, runs: Mapping[int, Subject], count: int) -> str:
         return TRAFFIC(a=sides[0], b=sides[1])
     if term.level != "subgraph" or not count:
         return ""
+    exceeds = abs(term.part) > 1.0
     return LEADER(
         name=term.name,
         alike=term.alike or None,
         total=term.total,
-        share=term.share or 0.0,
+        share=None if exceeds else term.part,
+        amount=show_quantity(abs(term.difference.value), term.difference.unit) if exceeds else "",
         each="each" if term.alike else "",
     )
 
 
-def describe_term(term: Term, runs: Mapping[int, Subject], *, is_close: bool = False) -> str:
+def describe_term(term: Term, runs: Mapping[int, Subject], *, is_close: bool = False, cancel: bool = False) -> str:
     """Return the line on a cause with its share of the difference: count x price of both runs as far as these explain
-    it, the larger run first. Runs that are not told apart have no share.
+    it, the larger run first. Runs that are not told apart have no share, and terms that `cancel` have an amount.
     """
     names = [name_run(runs[run_id]) for run_id in term.runs]
     sides = [_describe_side(term, side, name) for side, name in enumerate(names)]
@@ -210,14 +211,17 @@ def describe_term(term: Term, runs: Mapping[int, Subject], *, is_close: bool = F
     more, less = sides[::-1] if is_more_in_b else sides
     has_none = min(one.value for one in term.amounts) == 0.0
     is_bottleneck = term.quantity == "time" and not term.is_shared and not has_none
-    noun, share = _name_cause(term), term.share or 0.0
+    noun, share = _name_cause(term), term.part
     is_plural = noun in PLURAL if term.level != ROLE else noun not in SINGULAR
-    is_residual = term.name in (UNEXPLAINED, UNATTRIBUTED)
-    form = PLACES if is_close else AGAINST if share < 0.0 else RESIDUAL if is_residual else ALONG
+    along = RESIDUAL if term.name == UNATTRIBUTED else ALONG
+    form = PLACES if is_close else ABSOLUTE if cancel else AGAINST if share < 0.0 else along
+    ends = [one.value for one in term.amounts]
     return form(
         noun=noun, more=more, less=less,
         verb="are" if is_plural else "is",
         share=show_share(abs(share)),
+        amount=show_quantity(abs(ends[1] - ends[0]), term.amounts[0].unit),
+        name=names[is_more_in_b],
         takes="take" if is_plural else "takes",
         remark=BOTTLENECK(name=names[is_more_in_b]) if is_bottleneck else "",
     )  # fmt: skip
@@ -251,7 +255,7 @@ def _multiply(term: Term, side: int, count: Quantity | None, price: Quantity | N
     priced = show_share(price.value) if not price.unit else show_middle(price)
     priced = OPERANDS(price=priced) if price.unit == "B/s" else priced
     if counted:
-        form = AT_RATE if is_rate else DURING if price.unit == "W" else TIMES
+        form = DURING if price.unit == "W" else AT_RATE
         return form(count=counted, price=priced, **({"per": term.per or None} if form is DURING else {}))
     return priced if is_rate or price.unit in ("W", "") else PER(price=priced)
 

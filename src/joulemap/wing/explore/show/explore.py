@@ -33,7 +33,7 @@ from joulemap.show import (
 )
 from joulemap.show.present.cell import number
 from joulemap.show.product import Fp32Run, describe_fp32
-from joulemap.show.term import describe_gap
+from joulemap.show.term import describe_causes
 from joulemap.wing.explore.ask.explore import ExploreAnswer
 from joulemap.wing.explore.block import name_column
 from joulemap.wing.explore.design.best import (
@@ -285,7 +285,7 @@ def list_causes(answer: ExploreAnswer) -> Iterator[str]:
     chip, is_energy = _name_base(facts, pick), pick.metric in ENERGIES
     if is_energy:
         terms = [one for one in facts.of(Term) if one.run == pick.run]
-        yield from describe_gap(attrs.evolve(facts, facts=tuple(terms)))[:1]
+        yield from describe_causes(attrs.evolve(facts, facts=tuple(terms)), 1)
     for one in (change for change in facts.of(Change) if change.runs[1] == pick.run):
         ratio, after = one.after.value / one.before.value, show_quantity(one.after.value, one.after.unit)
         if one.metric == "voltage" and is_energy:
