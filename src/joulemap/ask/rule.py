@@ -175,7 +175,8 @@ def _ask(scope: Scope, one: SqlRule, run_ids: Sequence[int], metric: str) -> Ite
     given = {"run_ids": list(run_ids), "metric": metric}
     declared = {parameter.name for parameter in query.parameters}
     table = run_query(scope.connection, query, {key: value for key, value in given.items() if key in declared})
-    for row in table.records():
+    places = {run_id: place for place, run_id in enumerate(run_ids)}
+    for row in sorted(table.records(), key=lambda row: places[row["run_id"]]):
         values = {
             column.name: _read(column, row[column.name]) for column in query.columns if column.name not in WEIGHED
         }
