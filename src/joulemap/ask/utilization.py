@@ -215,7 +215,8 @@ def utilization(
     A run is flagged below `min_compute_fraction` of the peak, above `max_bandwidth_fraction` of the bandwidth that its
     class sustains, and above `max_idle_fraction` of the units idle. With `has_advice`, the model is evaluated at other
     batches, precisions and power modes and on other hardware; without it only the runs themselves are evaluated.
-    `is_pairing` evaluates a few models of each size class, and finds the best of these chips per size. Raises like `compare`, UsageError for a limit outside 0 to 1.
+    `is_pairing` evaluates a few models of each size class, and finds the best of these chips per size. Raises like
+    `compare`, UsageError for a limit outside 0 to 1.
     """
     limits: dict[str, Any] = {
         "min_compute_fraction": min_compute_fraction,
