@@ -55,6 +55,14 @@ AS_TYPED: Final = frozenset({"facts", "notes", "asked", "runs"})
 """Fields that name chips in the order of the question, beside what people read first."""
 
 
+Numbers = dict[tuple[bool, bool, int], int]
+"""Ids of facts, of workloads and of runs -> their numbers in a document."""
+
+
+LISTING: Final = ("how_sure", "unsupported", "refusal")
+"""Fields whose sentences list chips in the order of the question: their words are compared."""
+
+
 def draw_question(rng: random.Random) -> Line:
     """Return a random command line about a small model; many have no more options than the command needs, or rank chips
     that are alike.
@@ -125,14 +133,16 @@ def draw_before(rng: random.Random, line: Line) -> Iterator[tuple[str, ...]]:
             yield (*words, *given)
 
 
-def rename(value: Any, runs: dict[tuple[bool, int], int], name: str = "", is_told: bool = False) -> Any:
+def rename(value: Any, runs: Numbers, name: str = "", is_told: bool = False) -> Any:
     """Return a document with ids of runs in the order of their appearance, without what differs by design.
 
     Facts number the runs of a served model otherwise than its rows do.
     """
     if isinstance(value, dict):
         if value and all(NUMBER.fullmatch(key) for key in value):
-            return {_number(int(key), runs, is_told): rename(one, runs, key, is_told) for key, one in value.items()}
+            return {
+                _number(int(key), runs, name, is_told): rename(one, runs, key, is_told) for key, one in value.items()
+            }
         return {
             key: rename(one, runs, key, is_told or key in ("facts", "runs"))
             for key, one in value.items()
@@ -143,21 +153,21 @@ def rename(value: Any, runs: dict[tuple[bool, int], int], name: str = "", is_tol
     if isinstance(value, str):
         return TOLD.sub("#", value)
     if isinstance(value, int) and not isinstance(value, bool) and RUN.search(name):
-        return _number(value, runs, is_told)
+        return _number(value, runs, name, is_told)
     return value
 
 
-def _number(run: int, runs: dict[tuple[bool, int], int], is_told: bool) -> int:
-    return runs.setdefault((is_told, run), len(runs) + 1)
+def _number(one: int, runs: Numbers, name: str, is_told: bool) -> int:
+    return runs.setdefault((is_told, name == "workload_id", one), len(runs) + 1)
 
 
 def gather(value: Any, name: str = "") -> Any:
-    """Return a document without ids of runs, each list in one order, and each command or refusal as its words."""
+    """Return a document without ids of runs, each list in one order, and commands and `LISTING` as words."""
     if isinstance(value, dict):
         return {key: gather(one, key) for key, one in value.items() if not RUN.search(key) and key not in AS_TYPED}
     if isinstance(value, list):
         return sorted((gather(one, name) for one in value), key=lambda one: json.dumps(one, sort_keys=True))
-    if isinstance(value, str) and value.startswith("joulemap"):
+    if isinstance(value, str) and (name in LISTING or value.startswith("joulemap")):
         return sorted(re.split(r"[\s,;]+", value))
     return value
 
