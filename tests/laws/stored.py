@@ -48,10 +48,10 @@ TOLD: Final = re.compile(r"(?<=run_id=)\d+|(?<=run_[ab]=)\d+|(?<=run )\d+\b|(?<=
 APART: Final = frozenset({"created_at", "seconds", "points_per_s", "tally"})
 """Fields that differ by design: dates and times of an evaluation, and how many runs it found stored."""
 
-ORDERED: Final = frozenset({"explain", "flip", "place", "explore"})
-"""Commands to which the first of two chips means something else than the second."""
+ORDERED: Final = frozenset({"explain", "flip", "place", "explore", TWO_MODELS})
+"""Commands to which the first chip means something else than the second, such as that whose change is explained."""
 
-AS_TYPED: Final = frozenset({"facts", "notes", "asked", "runs"})
+AS_TYPED: Final = frozenset({"facts", "notes", "asked", "runs", "place"})
 """Fields that name chips in the order of the question, beside what people read first."""
 
 
