@@ -210,9 +210,9 @@ def try_stored(doors: Doors, rng: random.Random) -> None:
         doors.court.same("what else is stored", crowd, "", _of(*before, words))
         if turned is not None:
             both = [gather(one) for one in (answer, read_answer(other, turned.spell()))]
-            first, second = ({key: one for key, one in each.items() if key != "lines"} for each in both)
+            first, second = ({key: one for key, one in told.items() if key != "lines"} for told in both)
             order = find_difference(first, second)
             doors.court.same("order of chips", order, "", _of(words, turned.spell()))
     finally:
-        for one in (empty, crowded, other):
-            shutil.rmtree(one.folder)
+        for each in (empty, crowded, other):
+            shutil.rmtree(each.folder)
