@@ -140,6 +140,7 @@ judged AS (
             WHEN NOT c.is_ranked THEN 2
             ELSE 1
         END AS position,
+        c.label,
         c.is_ranked,
         c.price_half_width,
         c.price_key,
@@ -167,7 +168,7 @@ contender AS (
         price_half_width,
         price_key,
         seller,
-        row_number() OVER (ORDER BY position, least(x_ratio, y_ratio), j.x_cost, j.y_cost, run_id) AS front_index
+        row_number() OVER (ORDER BY position, least(x_ratio, y_ratio), j.x_cost, j.y_cost, j.label) AS front_index
     FROM judged AS j
     WHERE is_ranked AND position <= 3 AND x_value > 0e0 AND y_value > 0e0 AND coalesce(least(x_ratio, y_ratio), 1e0) < 3e0
     QUALIFY front_index <= 200

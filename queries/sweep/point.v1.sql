@@ -48,7 +48,7 @@ SELECT
     n.bound,
     bool_and(coalesce(is_efficient, FALSE)) OVER (
         PARTITION BY series, hardware, batch >= best_batch
-        ORDER BY abs(batch - best_batch), asked.run_id
+        ORDER BY abs(batch - best_batch), batch
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     ) AS is_in_zone,
     is_projection, is_available, reason, asked.run_id

@@ -79,7 +79,7 @@ near AS (
         a.average_power_w,
         bool_and(coalesce(s.thriftiest.cost / a.energy_per_inference_j >= $zone_fraction, FALSE)) OVER (
             PARTITION BY a.series, a.hardware, a.batch >= s.thriftiest.batch
-            ORDER BY abs(a.batch - s.thriftiest.batch), a.run_id
+            ORDER BY abs(a.batch - s.thriftiest.batch), a.batch
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         ) AS is_in_zone
     FROM asked AS a

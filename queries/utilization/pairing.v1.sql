@@ -1,6 +1,6 @@
 /*
 record = "Pairing"
-summary = "Hardware that wins most often by size of model and batch among the stored runs"
+summary = "Hardware that wins most often by size of model and batch among these runs"
 grain = "one row per class of FLOPs, precision, batch and goal"
 table = [
     "least_flop_count", "goal", "hardware", "won_count", "median_value", "median_advantage_ratio",
@@ -8,11 +8,7 @@ table = [
 ]
 order = ["least_flop_count", "precision", "batch", "goal in the order energy, latency, utilization"]
 [parameters]
-precision = { type = "VARCHAR", default = "", meaning = "precision to restrict to; empty for all" }
-matmul_precision = { type = "VARCHAR", default = "default", meaning = "arithmetic of GEMMs and convolutions of the runs at fp32" }
-batch = { type = "INTEGER", default = 0, meaning = "batch to restrict to; 0 for all" }
-runtime = { type = "VARCHAR", default = "", meaning = "runtime to restrict to; empty for all" }
-hardware = { type = "VARCHAR[]", default = [], meaning = "hardware to restrict to, with @MODE where the power mode is not the default; empty for all" }
+run_ids = { type = "INTEGER[]", meaning = "runs of several models on several chips, each configuration once" }
 [columns]
 least_flop_count = { heading = "FLOPs", type = "BIGINT", meaning = "lower bound of the class of model sizes: 10^6, 10^7 ... operations of one inference, two per MAC; 0 for models without MACs" }
 precision = { type = "VARCHAR", meaning = "precision" }
@@ -44,17 +40,7 @@ WITH chosen AS (
         r.is_projection,
         r.peak_ops_per_s
     FROM run_configurations AS r
-    WHERE r.refusal IS NULL
-        AND len(r.changes) = 0
-        AND ($precision = '' OR r.precision_label = $precision)
-        AND (r.precision <> 'fp32' OR r.matmul_precision = $matmul_precision)
-        AND (len($hardware) = 0 OR list_contains($hardware, r.configured_hardware))
-        AND ($batch = 0 OR r.batch = $batch)
-        AND ($runtime = '' OR r.runtime = $runtime)
-    QUALIFY row_number() OVER (
-        PARTITION BY r.workload_id, r.precision, r.weight_precision, r.runtime, r.hardware, r.power_mode
-            ORDER BY r.run_id DESC
-    ) = 1
+    WHERE r.run_id IN (SELECT unnest($run_ids)) AND r.refusal IS NULL
 ),
 work AS (
     SELECT
@@ -68,7 +54,7 @@ work AS (
         SELECT
             c.workload_id,
             c.runtime,
-            arg_min(t.mac_count, c.run_id) AS mac_count,
+            max(t.mac_count) AS mac_count,
             any_value(c.batch) AS batch
         FROM chosen AS c
         JOIN internal.run_total AS t ON t.run_id = c.run_id

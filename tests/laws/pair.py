@@ -225,9 +225,9 @@ def try_edges(doors: Doors, rng: random.Random) -> None:
     hidden options, and with its details.
     """
     least = {one: {*list_options(one)} & {*EDGES} for one in FORMS}
-    ranked = {one: metric for one in FORMS for metric in _list_metrics(one) if metric.endswith("carbon")}
+    ranked = {one: metric for one in FORMS for metric in list_metrics(one) if metric.endswith("carbon")}
     command = rng.choice([one for one, names in least.items() if names])
-    others = rng.choice(_list_metrics(command) or [""])
+    others = rng.choice(list_metrics(command) or [""])
     for one, metric in (*ranked.items(), (command, others)):
         edges = [
             f"{name}={edge}"
@@ -251,7 +251,7 @@ def _begin(rng: random.Random, command: str) -> tuple[str, ...]:
     return (command, rng.choice(form.models), *rng.sample(SERVERS, max(form.least, 1)), *form.given)
 
 
-def _list_metrics(command: str) -> list[str]:
+def list_metrics(command: str) -> list[str]:
     """Return the options of a command that name what ranks, with each of their values."""
     known = list_options(command)
     choices = {name: getattr(known[name].type, "choices", None) or () for name in RANKED if name in known}

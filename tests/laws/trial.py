@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from joulemap.system.record import frozen
-from laws import alone, chain, choice, door, habit, machine, ordered, pair, spelling
+from laws import alone, chain, choice, door, habit, machine, ordered, pair, spelling, stored
 from laws.court import Court
 from laws.door import Doors
 from laws.question import Question
@@ -96,6 +96,7 @@ TRIALS: Final = (
     _trial("pairs", pair.try_pairs, 0.12, "an answer or a line", "listed options", "numbers of an answer",
            "machine formats", "spelled default", "MCP and commands", "one first line", "order of chips", "next runs",
            "limits hold", "front"),
+    _trial("stored", stored.try_stored, 0.08, "what else is stored", "order of chips"),
     _trial("edges", pair.try_edges, 0.05, "an answer or a line", "listed options", "details are everything"),
     _trial("designs", pair.try_designs, 0.03, "an answer or a line", "no advice is dominated"),
     _trial("fleets", pair.try_fleets, 0.02, "price of the advice"),

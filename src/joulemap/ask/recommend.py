@@ -273,7 +273,7 @@ def _turn(answer: RecommendAnswer) -> Iterator[Turn]:
         if row.objective_ratio and row.objective_ratio * TIE_RATIO <= 1.0
     ]
     if near:
-        first = min(near, key=lambda row: (row.violation_fraction or 0.0, row.run_id))
+        first = min(near, key=lambda row: row.violation_fraction or 0.0)
         assert first.worst_limit is not None
         assert first.worst_value is not None
         limit = METRIC[first.worst_limit].unit
@@ -374,7 +374,7 @@ def _find_unpriced(answer: RecommendAnswer) -> Iterator[Caveat]:
     )
     for reason, alike in find_lost(lost):
         known = [row for row in alike if row.failed_count == 1 and row.objective_value is not None]
-        first = min(known, key=lambda row: (answer.order(row.objective_value), row.run_id), default=None)
+        first = min(known, key=lambda row: answer.order(row.objective_value), default=None)
         if first is None:
             yield lack_price(reason, alike, weight=UNKNOWN)
             continue

@@ -159,14 +159,17 @@ def name_weighed(metric: str) -> str:
 def represent(
     findings: Iterable[Finding | Refusal], stands_for: Mapping[int, Sequence[int]]
 ) -> Iterator[Finding | Refusal]:
-    """Yield findings about stored runs as findings about the runs that these represent."""
+    """Yield findings about stored runs as findings about the runs that these represent, if they represent any."""
+    if stands_for is NOTHING:
+        yield from findings
+        return
     for one in findings:
         if isinstance(one, Refusal):
-            yield attrs.evolve(one, runs=tuple(run for own in one.runs for run in stands_for.get(own, (own,))))
-        elif one.run_id is None or one.run_id not in stands_for:
+            yield attrs.evolve(one, runs=tuple(run for own in one.runs for run in stands_for.get(own, ())))
+        elif one.run_id is None:
             yield one
         else:
-            yield from (attrs.evolve(one, run_id=run) for run in stands_for[one.run_id])
+            yield from (attrs.evolve(one, run_id=run) for run in stands_for.get(one.run_id, ()))
 
 
 def _ask(scope: Scope, one: SqlRule, run_ids: Sequence[int], metric: str) -> Iterator[Finding]:
@@ -175,7 +178,8 @@ def _ask(scope: Scope, one: SqlRule, run_ids: Sequence[int], metric: str) -> Ite
     given = {"run_ids": list(run_ids), "metric": metric}
     declared = {parameter.name for parameter in query.parameters}
     table = run_query(scope.connection, query, {key: value for key, value in given.items() if key in declared})
-    for row in table.records():
+    places = {run_id: place for place, run_id in enumerate(run_ids)}
+    for row in sorted(table.records(), key=lambda row: places[row["run_id"]]):
         values = {
             column.name: _read(column, row[column.name]) for column in query.columns if column.name not in WEIGHED
         }

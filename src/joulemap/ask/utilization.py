@@ -10,7 +10,6 @@ from joulemap.ask.fact import Choice, Entry, Fact, Facts, Quantity, Share, Share
 from joulemap.ask.part import gather
 from joulemap.ask.scope import Scope, opening_scope
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.generated.analyze import RunTotal
@@ -26,7 +25,6 @@ from joulemap.generated.utilization import (
 )
 from joulemap.physics.record.product import DEFAULT
 from joulemap.physics.record.runtime import RUNTIME
-from joulemap.physics.record.weight import label_precision
 from joulemap.plan.remedy import evaluate_sizes, evaluate_variants
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
@@ -217,8 +215,8 @@ def utilization(
     A run is flagged below `min_compute_fraction` of the peak, above `max_bandwidth_fraction` of the bandwidth that its
     class sustains, and above `max_idle_fraction` of the units idle. With `has_advice`, the model is evaluated at other
     batches, precisions and power modes and on other hardware; without it only the runs themselves are evaluated.
-    `is_pairing` evaluates a few models of each size class. It then finds the best chip per size among these chips, or
-    on all stored hardware if there is only one chip. Raises like `compare`, UsageError for a limit outside 0 to 1.
+    `is_pairing` evaluates a few models of each size class, and finds the best of these chips per size. Raises like
+    `compare`, UsageError for a limit outside 0 to 1.
     """
     limits: dict[str, Any] = {
         "min_compute_fraction": min_compute_fraction,
@@ -229,19 +227,10 @@ def utilization(
     settings.check_single("utilization")
     plan = plan_runs((model,), settings)
     variants = evaluate_variants(source, plan) if has_advice else None
-    if is_pairing:
-        evaluate_sizes(source, plan)
+    sized = evaluate_sizes(source, plan) if is_pairing else ()
     with opening_scope(source, plan) as scope:
         scope.check_evaluated()
-        names = [name_configured(entry.id, mode) for entry, mode in plan.selection.pairs]
         ids, first = list(scope.run_ids), settings.runtime[0]
-        where: dict[str, Any] = {
-            "precision": label_precision(*settings.precisions[0]),
-            "matmul_precision": settings.matmul_precision,
-            "runtime": first,
-            "batch": scope.batches[0],
-            "hardware": names if len(names) > 1 else [],
-        }
         given: dict[str, Any] = {"run_ids": ids, "takes_all": settings.takes_all}
         connection = scope.connection
         tables: dict[str, Any] = {
@@ -249,7 +238,7 @@ def utilization(
             "remedies": fetch(connection, Remedy, **given, other_ids=variants.ids) if variants else None,
             "zones": fetch(connection, BatchZone, run_ids=list(variants.batch)) if variants else None,
             "precisions": fetch(connection, PrecisionGain, run_ids=list(variants.precision)) if variants else None,
-            "pairings": fetch(connection, Pairing, **where) if is_pairing else None,
+            "pairings": fetch(connection, Pairing, run_ids=[*ids, *sized]) if is_pairing else None,
         }
         mix = fetch(scope.connection, ModelMix, run_ids=ids)
         has_plain_gemms = (

@@ -132,8 +132,8 @@ def _vary_place(plan: Plan) -> Plan:
     return plan_selected((plan.models[0].request.model,), plan.settings, selection)
 
 
-def evaluate_sizes(source: Source, plan: Plan) -> None:
-    """Evaluate a few shipped models of every size class (FLOPs) on the configurations of a plan."""
+def evaluate_sizes(source: Source, plan: Plan) -> tuple[int, ...]:
+    """Return the runs of a few shipped models of every size class (FLOPs) on the configurations of a plan."""
     batch = plan.models[0].request.batch or 1
     entries = [entry for entry in load_shipped().values() if entry.ships(batch)]
     names = [name for alike in _by_size(entries) for name in _middle(alike)]
@@ -149,7 +149,7 @@ def evaluate_sizes(source: Source, plan: Plan) -> None:
         boundary=own.boundary,
         host=own.host,
     )
-    _evaluate(source, plan_selected(names, settings, plan.selection))
+    return _evaluate(source, plan_selected(names, settings, plan.selection))
 
 
 def _by_size(entries: Iterable[ShippedWorkload]) -> list[list[ShippedWorkload]]:

@@ -74,7 +74,7 @@ LANES: Final = Template(
 )
 UNTRACED: Final = Template("other batches were not tried: {untraced}")
 PAIRING: Final = Template(
-    "size classes by operations of one inference, * marks {model}; from the stored runs with these settings[ {among}]"
+    "size classes by operations of one inference, * marks {model}; from built-in models on the chips above"
 )
 SIZE: Final = Template("{low:~} to {high:~}[ {mark}]")
 NO_MACS: Final = Template("no MACs[ {mark}]")
@@ -263,7 +263,7 @@ def list_details(answer: UtilizationAnswer) -> Iterator[list[Section]]:
         median.by(show_median),
         Pairing.runner_up.by(name_next),
     )
-    note = Text(PAIRING(model=answer.scope.model, among="on the chips above" if len(answer.rows) > 1 else ""))
+    note = Text(PAIRING(model=answer.scope.model))
     yield show_table(
         answer, PAIRINGS, answer.pairings, altered, note, keep=(Pairing.goal, Pairing.hardware, won, median, use)
     )

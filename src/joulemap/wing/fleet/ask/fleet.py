@@ -275,8 +275,7 @@ def find_facts(
     stored: dict[int, list[int]] = {}
     for key, row in shown.items():
         stored.setdefault(row.run_id, []).append(key)
-    mine = [one for one in findings if isinstance(one, Refusal) or one.run_id is None or one.run_id in stored]
-    caveats = weigh_findings([*represent(mine, stored), *_find_own(shown, demand)], choices)
+    caveats = weigh_findings([*represent(findings, stored), *_find_own(shown, demand)], choices)
     best = next((key for key in kept), None)
     limits = [] if best is None else [*_list_limits(best, known[best], demand)]
     missed = [] if kept else [Refusal(runs=(key,), reason=row.reason) for key, row in known.items() if row.reason][:1]
