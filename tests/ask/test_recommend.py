@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -187,3 +188,9 @@ def test_other_missed_limits_are_named_after_the_largest() -> None:
     assert "3x the limit of 1 s" in describe_recommendation(facts)
     (line,) = list_reasons(facts)
     assert "power" in line and "memory" not in line
+
+
+def test_every_metric_is_drawn_as_an_objective(workspace: Workspace) -> None:
+    for objective in get_args(MetricName):
+        answer = workspace.recommend("conv_block", Settings(hardware=("l4", "h100_sxm5")), objective=objective)
+        assert draw(answer).tables[0].rows

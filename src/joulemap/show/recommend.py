@@ -306,9 +306,8 @@ def show_ranked(
     label, is_money = label_metric(name, answer.per), name == "cost"
     whole = "objective_value" if answer.counts_hosts else metric.column
     value = of.objective_value.headed(label).by(lambda row: show_metric(name, row.objective_value), whole).ranking
-    alone = find_column(of, metric.column).headed(f"{label} without host")
     hostless = (
-        alone.by(lambda row: show_metric(name, row.hostless_value)),
+        of.hostless_value.headed(f"{label} without host").by(lambda row: show_metric(name, row.hostless_value)),
         of.host_energy_per_inference_j if metric.unit == "J" else None,
     )
     rated = (of.idle_energy_per_inference_j.headed("idle energy"), of.busy_fraction.headed("busy"))
