@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import attrs
 
 from joulemap.ask.answer import Answer
-from joulemap.domain.computed import make_table
+from joulemap.domain.computed import make_table, take
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.measurement import Measurement, Timing
+from joulemap.domain.measurement import PART_WINDOW_S, PRODUCTS, Measurement, Timing
 from joulemap.domain.settings import Device, Settings
 from joulemap.domain.table import Column, Table
 from joulemap.generated.calibration import StoredCalibration
-from joulemap.generated.measure import HostPace, Score
+from joulemap.generated.measure import HostPace, Score, StatePower
 from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.physics.record.configuration import LAUNCH
 from joulemap.physics.record.hardware import Hardware
@@ -242,6 +242,69 @@ def measure(
             projected=find_projected_hardware(connection),
             calibrations=fetch(connection, StoredCalibration, run_ids=[run_id]),
         )
+
+
+@frozen(kw_only=True)
+class PartsAnswer(Answer):
+    """Measured power of a board in known states, to which `calibrate` fits the parts of its power."""
+
+    about: ClassVar[tuple[str, ...]] = ("hardware", "is_locked")
+    hardware: str
+    is_locked: bool
+    """True if core clocks were locked; otherwise every state has the present clock."""
+    states: Table[StatePower]
+
+
+def measure_parts(
+    source: Source, *, hardware: str | Hardware | None = None, seconds: float = PART_WINDOW_S
+) -> PartsAnswer:
+    """Measure the power of this machine's NVIDIA board in about forty states, for `seconds` each; store the states.
+
+    `hardware` is as for `measure`. Clocks are locked if this process has the right to. Raises UsageError without a
+    board whose driver counts energy.
+    """
+    from joulemap.ask.calibrate import find_target
+    from joulemap.ask.measurement import store_measurements
+
+    _check_window(seconds)
+    need_torch("measuring the parts of a board")
+    from joulemap.device.board import open_board
+
+    board = open_board()
+    if seconds < board.meter.shortest_s:
+        raise UsageError(f"--seconds is {seconds:g}, expected at least {board.meter.shortest_s:g} for the counter")
+    target = find_here("cuda") if hardware is None else find_target(source, hardware)
+    cores, memories = board.meter.list_clocks()
+    locked = ", ".join(name for name, clocks in (("core", cores), ("memory", memories)) if clocks != (None,))
+    states = []
+    for state, power_w in board.probe(cores, memories, seconds):
+        source.talk(f"{state.name}: {power_w:.1f} W")
+        states.append((state, power_w))
+    store_measurements(
+        source,
+        [
+            Measurement(
+                hardware=target.id,
+                model=state.name,
+                precision="fp16" if state.load in PRODUCTS else "fp32",
+                batch=1,
+                runtime="eager",
+                scope="board",
+                boundary="board",
+                power_w=power_w,
+                source=f"{ORIGIN} {board.name}",
+                conditions=f"{seconds:g} s; locked clocks: {locked or 'none'}",
+            )
+            for state, power_w in states
+        ],
+    )
+    return PartsAnswer(
+        hardware=target.id,
+        is_locked=cores != (None,),
+        states=make_table(
+            "measure parts", StatePower, (StatePower(**take(StatePower, one), power_w=power) for one, power in states)
+        ),
+    )
 
 
 def _store(connection: Connection, measurement: Measurement) -> int:

@@ -5,6 +5,7 @@ Both are cumulative, so the energy used is the difference of two readings.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -15,6 +16,9 @@ POWERCAP: Final = Path("/sys/class/powercap")
 
 J_PER_UJ: Final = 1e-6
 J_PER_MJ: Final = 1e-3
+HZ_PER_MHZ: Final = 1e6
+
+Clocks = tuple[int | None, ...]
 
 
 class EnergyCounter(Protocol):
@@ -123,6 +127,42 @@ class Nvml:
         except Exception:  # no pynvml, no driver and no counter mean the same to the caller
             return None
         return cls(pynvml, handle)
+
+    def list_clocks(self) -> tuple[Clocks, Clocks]:
+        """Return the highest, a middle and the lowest core clock, and all memory clocks, in MHz, highest first.
+
+        A clock that this process may not lock is None alone: the present one.
+        """
+        library, board = self._library, self._handle
+        cores: Clocks = (None,)
+        try:
+            memories = sorted(library.nvmlDeviceGetSupportedMemoryClocks(board), reverse=True)
+            known = sorted(library.nvmlDeviceGetSupportedGraphicsClocks(board, memories[0]), reverse=True)
+            self.lock(known[0], None)
+            cores = (known[0], known[len(known) // 2], known[-1])
+            self.lock(known[0], memories[0])
+        except library.NVMLError:  # no rights, or a board without such clocks
+            return cores, (None,)
+        return cores, tuple(memories)
+
+    def lock(self, core_mhz: int | None, memory_mhz: int | None) -> None:
+        """Lock the clocks that are given; raises NVMLError of the library."""
+        if core_mhz is not None:
+            self._library.nvmlDeviceSetGpuLockedClocks(self._handle, core_mhz, core_mhz)
+        if memory_mhz is not None:
+            self._library.nvmlDeviceSetMemoryLockedClocks(self._handle, memory_mhz, memory_mhz)
+
+    def unlock(self) -> None:
+        """Return both clocks to the driver; a clock that this process may not lock stays as it is."""
+        for reset in (self._library.nvmlDeviceResetGpuLockedClocks, self._library.nvmlDeviceResetMemoryLockedClocks):
+            with contextlib.suppress(self._library.NVMLError):
+                reset(self._handle)
+
+    def read_clocks(self) -> tuple[float, float]:
+        """Return the present clocks of the core and of the memory in Hz."""
+        kinds = self._library.NVML_CLOCK_SM, self._library.NVML_CLOCK_MEM
+        core, memory = (HZ_PER_MHZ * self._library.nvmlDeviceGetClockInfo(self._handle, kind) for kind in kinds)
+        return core, memory
 
     def start(self) -> None:
         """Read the counter at the start of a measurement."""

@@ -1,8 +1,8 @@
-"""Measurements of whole models, profiled operators, and timings of repeated calls."""
+"""Measurements of whole models, power states and profiled operators, and timings of repeated calls."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Self
 
 import attrs
 
@@ -56,6 +56,50 @@ class Measurement:
     """Coefficients fitted with this row; empty if there are none."""
     stream_count: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
     """CUDA streams of the process that had run a GEMM. Frameworks keep a memory workspace for each of them."""
+
+
+POWER_STATE: Final = "power_state"
+"""Name, before its arguments, that measurements of power states have in place of a model."""
+
+PRODUCTS: Final = ("zeros", "random")
+LOADS: Final = ("idle", "sleep", "spin", "copy", *PRODUCTS)
+"""Loads of power states: no kernel, blocks that wait, blocks that compute integers, a copy, and fp16 GEMMs of zeros and
+of random numbers.
+"""
+
+PART_WINDOW_S: Final = 10.0
+"""Default length of the window of a power state, in which the counter of a board changes about a hundred times."""
+
+
+@frozen(kw_only=True)
+class PowerState:
+    """Load and clocks of a board whose power is measured; it has no latency, so it tests no prediction of a model."""
+
+    load: str = attrs.field(validator=attrs.validators.in_(LOADS))
+    core_hz: float = attrs.field(converter=float)
+    memory_hz: float = attrs.field(converter=float)
+    busy_units: float = attrs.field(converter=float)
+    """Units that hold a block of threads."""
+    bytes_per_s: float = attrs.field(converter=float)
+    """Bytes that a copy reads and writes; 0 for other loads."""
+
+    @property
+    def name(self) -> str:
+        """Name of the state in place of a model, such as `power_state(load=spin,core_hz=1.98e+09,...)`."""
+        load, *values = attrs.asdict(self).items()
+        return f"{POWER_STATE}({','.join(('='.join(load), *(f'{key}={value:.6g}' for key, value in values)))})"
+
+    @classmethod
+    def read(cls, name: str) -> Self | None:
+        """Return the state with this name; None for the name of a model. Raises ValueError for an invalid state."""
+        kind, _, arguments = name.removesuffix(")").partition("(")
+        if kind != POWER_STATE:
+            return None
+        try:
+            return cls(**dict(one.split("=") for one in arguments.split(",")))
+        except (TypeError, ValueError) as error:
+            fields = ", ".join(field.name for field in attrs.fields(cls))
+            raise ValueError(f"{name} is no power state, expected {POWER_STATE} with {fields}") from error
 
 
 @frozen(kw_only=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_shipped
 from joulemap.physics.record.calibration import Calibration, CalibrationEntry, is_pace
-from joulemap.physics.record.configuration import BOARD
+from joulemap.physics.record.configuration import BOARD, BUSY_SHARE
 from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.target import DEFAULT_MODE
 from joulemap.physics.record.workload import NO_KEY
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware
     from joulemap.physics.record.reference import EnergyAction
     from joulemap.physics.workload import WorkloadColumns
+
+ANCHORING: Final = frozenset({BUSY_SHARE, "clock_energy", "unit.active_cycle", "standby_energy"})
+"""Coefficients that the energies of an anchor follow from; a calibration of one moves them."""
 
 _ANCHORS: dict[tuple[str, str], tuple[EnergyAction, ...] | UnsupportedError | KeyError] = {}
 """(digest before modifiers, formula version) -> energies per action that the anchor adds or changes, or why there are
@@ -101,6 +104,8 @@ def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:
     if calibration.hardware != hardware.id:
         return hardware.inheriting(rest)
     calibrated = hardware.calibrated(rest)
+    if not ANCHORING.isdisjoint(rest.coefficients):
+        calibrated = anchor_hardware(calibrated)
     if not served:
         return calibrated
     plain = Quantity(value=1.0, unit="1", basis="assumed", source=calibration.source, note=PACE_MEANING)
