@@ -31,37 +31,37 @@ class Driver:
         self.memory_mhz: int | None = None
         self.load = "idle"
 
-    def nvmlDeviceGetSupportedMemoryClocks(self, _board: object) -> list[int]:
+    def nvmlDeviceGetSupportedMemoryClocks(self, _board: object) -> list[int]:  # noqa: N802
         return [*MEMORIES_MHZ]
 
-    def nvmlDeviceGetSupportedGraphicsClocks(self, _board: object, _memory: int) -> list[int]:
+    def nvmlDeviceGetSupportedGraphicsClocks(self, _board: object, _memory: int) -> list[int]:  # noqa: N802
         return [*CORES_MHZ]
 
-    def nvmlDeviceSetGpuLockedClocks(self, _board: object, low: int, high: int) -> None:
+    def nvmlDeviceSetGpuLockedClocks(self, _board: object, low: int, high: int) -> None:  # noqa: N802
         assert low == high
         if not self.may_lock:
             raise self.NVMLError("insufficient permissions")
         self.core_mhz = low
 
-    def nvmlDeviceSetMemoryLockedClocks(self, _board: object, low: int, high: int) -> None:
+    def nvmlDeviceSetMemoryLockedClocks(self, _board: object, low: int, high: int) -> None:  # noqa: N802
         assert low == high
         self.memory_mhz = low
 
-    def nvmlDeviceResetGpuLockedClocks(self, _board: object) -> None:
+    def nvmlDeviceResetGpuLockedClocks(self, _board: object) -> None:  # noqa: N802
         if not self.may_lock:
             raise self.NVMLError("insufficient permissions")
         self.core_mhz = None
 
-    def nvmlDeviceResetMemoryLockedClocks(self, _board: object) -> None:
+    def nvmlDeviceResetMemoryLockedClocks(self, _board: object) -> None:  # noqa: N802
         self.memory_mhz = None
 
-    def nvmlDeviceGetClockInfo(self, _board: object, kind: int) -> int:
+    def nvmlDeviceGetClockInfo(self, _board: object, kind: int) -> int:  # noqa: N802
         is_idle = self.load == "idle"
         core = self.core_mhz or (PARKED_MHZ[0] if is_idle else CORES_MHZ[0])
         memory = self.memory_mhz or (PARKED_MHZ[1] if is_idle else MEMORIES_MHZ[0])
         return core if kind == self.NVML_CLOCK_SM else memory
 
-    def nvmlDeviceGetTotalEnergyConsumption(self, _board: object) -> float:
+    def nvmlDeviceGetTotalEnergyConsumption(self, _board: object) -> float:  # noqa: N802
         return 1e3 * self.spent_j
 
     def run(self, load: str, units: int) -> None:

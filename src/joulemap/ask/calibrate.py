@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Never
+from typing import Any, Never
 
 import attrs
 
@@ -26,8 +26,6 @@ from joulemap.generated.calibration import CalibrationErrorRow, FittedNumber, St
 from joulemap.physics.record.calibration import Calibration, FittedValue, is_pace
 from joulemap.physics.record.configuration import PRECISION_BYTES, name_precision
 from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.record.reference import CYCLE_ACTION, STATIC_ACTION
-from joulemap.physics.record.target import extend_digest
 from joulemap.plan.anchor import anchor_hardware, apply_calibration
 from joulemap.plan.calibration import GIVEN, use_calibration
 from joulemap.plan.catalogue import check_names, known_hardware, opening_alone
@@ -38,11 +36,6 @@ from joulemap.store.query import fetch
 from joulemap.system.errors import CatalogueError, NoMeasurementError, UnknownNameError, UsageError
 from joulemap.system.file import check_output
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.calibrate.observation import Observation
-    from joulemap.calibrate.part import States
-    from joulemap.physics.record.reference import ActionKey
 
 
 @frozen(kw_only=True)
@@ -99,8 +92,8 @@ def calibrate(
     to whole models; without it they count only if no whole model was measured. `beside` holds additional measurements
     that are not stored. The calibration is written to `output`, or to the user's own folder, where `auto` finds it;
     `is_dry` writes nothing. `start` selects the initial values: `none` for the class defaults, or any `calibration` of
-    `compare`. Power states determine the parts of a board's power; the other measurements everything else. Model files
-    that measurements name run only with `trust`. An existing file that is not a calibration is
+    `compare`. Power states determine the parts of a board's power, other measurements the rest. Model files that
+    measurements name run only with `trust`. An existing file that is not a calibration is
     never replaced. Raises NoMeasurementError if no measurement matches, UnknownNameError, UsageError, or
     CatalogueError for an invalid file.
     """
@@ -131,14 +124,40 @@ def calibrate(
         _refuse(target, precisions, models, left_out)
     if not is_dry:
         source.talk(f"fitting a calibration that will be written to {path} …")
+    from joulemap.calibrate.calibration import Freedom, calibrate as fit
+    from joulemap.calibrate.part import HELD, fit_parts, join_parts
+
+    anchored = anchor_hardware(target)
+    version, parts = formula_version(target.architecture), None
+    if states:
+        text = calibration_text(fit_parts(anchored, states, version))
+        parts = parse_calibration(text, path.stem)  # its digest tells the anchored board from others
+        anchored = apply_calibration(anchored, parts)
+    spreads = load_spreads(target.architecture).within(anchored)
     entry = use.find(target)
     if entry is not None and entry.hardware != target.id:
         entry = None
-    parts = _fit_parts(target, states) if states else None
     whole, warnings = parts, tuple[str, ...]()
-    if observations or parts is None:
-        whole, warnings = _fit_runs(source, target, observations, use.read(entry) if entry else None, parts)
-    calibration = _seal(attrs.evolve(whole, coefficients={**whole.coefficients, **kept}), path.stem)
+    if observations or whole is None:
+        outcome = fit(
+            anchored,
+            observations,
+            Freedom(
+                coefficients={one.name: one.spread for one in spreads.coefficients},
+                scales=tuple(
+                    (one.scale, one.spread)
+                    for one in (*spreads.energy_scales, *scale_unattributed(anchored.reference))
+                    if parts is None or HELD.isdisjoint(one.scale.actions)
+                ),
+            ),
+            formula_version=version,
+            start=use.read(entry) if entry else None,
+            report=source.talk,
+        )
+        warnings = outcome.warnings
+        whole = outcome.calibration if parts is None else join_parts(parts, outcome.calibration)
+    whole = attrs.evolve(whole, coefficients={**whole.coefficients, **kept})
+    calibration = parse_calibration(calibration_text(whole), path.stem)
     if not is_dry:
         write_calibration(calibration, path, inputs)
     return _answer(
@@ -148,66 +167,6 @@ def calibrate(
         (*warnings, *find_printer().describe_findings(dropped)),
         left_out,
     )
-
-
-def _seal(calibration: Calibration, name: str) -> Calibration:
-    """Return a calibration as its file holds it, with name and digest."""
-    return parse_calibration(calibration_text(calibration), name)
-
-
-def _fit_parts(target: Hardware, states: States) -> Calibration:
-    """Fit the parts of a board to power states."""
-    from joulemap.calibrate.part import fit_parts
-
-    return _seal(fit_parts(anchor_hardware(target), states, formula_version(target.architecture)), target.id)
-
-
-def _fit_runs(
-    source: Source,
-    target: Hardware,
-    observations: Sequence[Observation],
-    start: Calibration | None,
-    parts: Calibration | None,
-) -> tuple[Calibration, tuple[str, ...]]:
-    """Fit everything else to runs, with the `parts` that power states gave; return a calibration of both, and
-    warnings.
-    """
-    from joulemap.calibrate.calibration import Freedom, calibrate as fit
-
-    anchored = anchor_hardware(target)
-    held: set[ActionKey] = set()
-    if parts is not None:
-        anchored = apply_calibration(anchored, parts)
-        held = {STATIC_ACTION, CYCLE_ACTION, *(key for one in parts.energy_scales for key in one.actions)}
-    spreads = load_spreads(target.architecture).within(anchored)
-    scales = (*spreads.energy_scales, *scale_unattributed(anchored.reference))
-    outcome = fit(
-        anchored,
-        observations,
-        Freedom(
-            coefficients={
-                one.name: one.spread
-                for one in spreads.coefficients
-                if parts is None or one.name not in parts.coefficients
-            },
-            scales=tuple((one.scale, one.spread) for one in scales if held.isdisjoint(one.scale.actions)),
-        ),
-        formula_version=formula_version(target.architecture),
-        start=start,
-        report=source.talk,
-    )
-    runs = outcome.calibration
-    if parts is not None:
-        runs = attrs.evolve(
-            runs,
-            hardware_digest=parts.hardware_digest,
-            data_digest=extend_digest(runs.data_digest, parts.data_digest),
-            row_count=runs.row_count + parts.row_count,
-            coefficients={**runs.coefficients, **parts.coefficients},
-            energy_scales=(*runs.energy_scales, *parts.energy_scales),
-            static_power=parts.static_power,
-        )
-    return runs, outcome.warnings
 
 
 def _keep_paces(hardware: Hardware) -> tuple[dict[str, FittedValue], list[Finding]]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import attrs
 
 from joulemap.ask.answer import Answer
-from joulemap.domain.computed import make_table, take
+from joulemap.domain.computed import make_table
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.measurement import PART_WINDOW_S, PRODUCTS, Measurement, Timing
+from joulemap.domain.measurement import POWER_STATE, PRODUCTS, Measurement, Timing
 from joulemap.domain.settings import Device, Settings
 from joulemap.domain.table import Column, Table
 from joulemap.generated.calibration import StoredCalibration
-from joulemap.generated.measure import HostPace, Score, StatePower
+from joulemap.generated.measure import HostPace, Score
+from joulemap.generated.measurement import ListedMeasurement
 from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.physics.record.configuration import LAUNCH
 from joulemap.physics.record.hardware import Hardware
@@ -244,47 +245,30 @@ def measure(
         )
 
 
-@frozen(kw_only=True)
-class PartsAnswer(Answer):
-    """Measured power of a board in known states, to which `calibrate` fits the parts of its power."""
-
-    about: ClassVar[tuple[str, ...]] = ("hardware", "is_locked")
-    hardware: str
-    is_locked: bool
-    """True if core clocks were locked; otherwise every state has the present clock."""
-    states: Table[StatePower]
-
-
 def measure_parts(
-    source: Source, *, hardware: str | Hardware | None = None, seconds: float = PART_WINDOW_S
-) -> PartsAnswer:
-    """Measure the power of this machine's NVIDIA board in about forty states, for `seconds` each; store the states.
+    source: Source, *, hardware: str | Hardware | None = None, seconds: float = 2.0
+) -> Table[ListedMeasurement]:
+    """Measure the power of this machine's NVIDIA board in about forty states, for `seconds` each; return all that are
+    stored.
 
-    `hardware` is as for `measure`. Clocks are locked if this process has the right to. Raises UsageError without a
-    board whose driver counts energy.
+    `calibrate` fits the parts of the board's power to them. `hardware` is as for `measure`. Conditions say whether this
+    process may lock clocks. Raises UsageError without a board whose driver counts energy.
     """
-    from joulemap.ask.calibrate import find_target
-    from joulemap.ask.measurement import store_measurements
-
     _check_window(seconds)
     need_torch("measuring the parts of a board")
+    from joulemap.ask.calibrate import find_target
+    from joulemap.ask.measurement import measurements, store_measurements
     from joulemap.device.board import open_board
 
     board = open_board()
-    if seconds < board.meter.shortest_s:
-        raise UsageError(f"--seconds is {seconds:g}, expected at least {board.meter.shortest_s:g} for the counter")
-    target = find_here("cuda") if hardware is None else find_target(source, hardware)
+    chip = (find_here("cuda") if hardware is None else find_target(source, hardware)).id
     cores, memories = board.meter.list_clocks()
-    locked = ", ".join(name for name, clocks in (("core", cores), ("memory", memories)) if clocks != (None,))
-    states = []
+    rows = []
     for state, power_w in board.probe(cores, memories, seconds):
-        source.talk(f"{state.name}: {power_w:.1f} W")
-        states.append((state, power_w))
-    store_measurements(
-        source,
-        [
+        source.talk(f"{power_w:.1f} W in {state.name}")
+        rows.append(
             Measurement(
-                hardware=target.id,
+                hardware=chip,
                 model=state.name,
                 precision="fp16" if state.load in PRODUCTS else "fp32",
                 batch=1,
@@ -293,18 +277,11 @@ def measure_parts(
                 boundary="board",
                 power_w=power_w,
                 source=f"{ORIGIN} {board.name}",
-                conditions=f"{seconds:g} s; locked clocks: {locked or 'none'}",
+                conditions=f"{seconds:g} s at {'present' if None in cores else 'locked'} clocks",
             )
-            for state, power_w in states
-        ],
-    )
-    return PartsAnswer(
-        hardware=target.id,
-        is_locked=cores != (None,),
-        states=make_table(
-            "measure parts", StatePower, (StatePower(**take(StatePower, one), power_w=power) for one, power in states)
-        ),
-    )
+        )
+    store_measurements(source, rows)
+    return measurements(source, chip, POWER_STATE)
 
 
 def _store(connection: Connection, measurement: Measurement) -> int:

@@ -1,115 +1,103 @@
 """Fit the parts of a board's power to power states, which `joulemap measure --parts` measures.
 
-    power = static power + regulators x (e_clock f U + e_active f B + e_standby W m) + work
+    power = static + (1 + regulator loss) (e_clock f U + e_standby W m + e_active f B + e_spin f B) + e_copy bytes/s
 
-f is the core clock and U the number of units; B units hold a block; W is the memory bandwidth, and m the memory clock
-as a share of its highest. Energies of the chip follow the voltage at f. Work is an energy per byte of the copy, or per
-clock of a busy unit for each other load; it separates work from the parts and is not kept. A part that the chip does
-not price remains in the parts that it does.
+f is the core clock and U the number of units, of which B hold a block. W is the memory bandwidth, and m the memory
+clock as a share of its highest. On-chip energies follow the voltage at f. The work of spinning blocks and of copies
+only separates the parts; it is not kept. GEMMs tell nothing of the parts and are left out. A chip that has no price for
+its clock or its awake memory counts them as static power, at full clocks.
 
-Errors are relative, and values stay positive. The residuals say how much the states determine each part (its
-`data_weight` w), so that its 80 % range is the value x exp(+-1.28 SPREAD sqrt(1 - w)).
+Errors are relative, values stay positive. The residuals determine how much the states say about a part (its
+`data_weight` w): its 80 % range is the value x exp(+-1.28 SPREAD sqrt(1 - w)).
 """
 
 from __future__ import annotations
 
-import hashlib
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
+import attrs
 import numpy as np
 
-from joulemap.calibrate.free_parameter import FreeParameter, bounds_of, free_coefficients, rounded, values_at
-from joulemap.calibrate.solve import SCALE, information, minimize
-from joulemap.domain.measurement import PowerState
+from joulemap.calibrate.free_parameter import FARTHEST, rounded
+from joulemap.calibrate.solve import SCALE, add_parts, information, minimize
+from joulemap.domain.measurement import PRODUCTS, PowerState
 from joulemap.physics.power import PowerLaw
 from joulemap.physics.record.calibration import MOST_FACTOR, Calibration, EnergyScale, FittedValue
 from joulemap.physics.record.configuration import BUSY_SHARE
 from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.record.reference import ActionKey
+from joulemap.physics.record.reference import CYCLE_ACTION, STATIC_ACTION, ActionKey
+from joulemap.physics.record.target import extend_digest
 from joulemap.physics.workload import Floats
 from joulemap.system.units import FJ_PER_J
 
-STATIC: Final = "static_power"
-CLOCK: Final = "clock_energy"
-STANDBY: Final = "standby_energy"
-ACTIVE: Final = "unit.active_cycle"
+STATIC, CLOCK, STANDBY, ACTIVE = "static_power", "clock_energy", "standby_energy", "active_units"
 ACTIVE_ACTION: Final[ActionKey] = ("unit", "active_cycle")
-PARTS: Final = (STATIC, CLOCK, ACTIVE, STANDBY)
-"""Parts of a board's power: static power, and coefficients; `ACTIVE` may be an energy per action instead."""
+COLUMNS: Final = (STATIC, CLOCK, STANDBY, ACTIVE, "spin", "copy")
 
-SPREAD: Final = 1.0
+HELD: Final = frozenset({STATIC_ACTION, CYCLE_ACTION, ACTIVE_ACTION})
+"""Actions that a fit to runs may not scale, because power states determine their energies."""
+
+DEFAULT_J: Final = 1e-10
+"""Energy of a part without a price and of work, at which the fit starts."""
+
+SPREAD: Final = 0.7
 """Standard deviation of a part's natural logarithm before the fit."""
 
 NOISE: Final = 0.01
-"""Smallest relative error of a power. Source: assumed; the counter of a board changes every 0.1 s of a window of 10 s."""
-
-WORK_J: Final = 1e-10
-"""Energy of work per byte or clock at which the fit starts, with a spread of `WORK_SPREAD`."""
-WORK_SPREAD: Final = 3.0
-
-QUANTILE: Final = 1.2816
-"""Half-width of the 80 % range of a normal distribution in standard deviations."""
-
-WEIGHT_DIGITS: Final = 6
+"""Smallest relative error of a power. Source: assumed; a board's counter changes every 0.1 s in a window of seconds."""
 
 States = Sequence[tuple[PowerState, float]]
 """Power states and their measured power in watts."""
 
 
-def fit_parts(hardware: Hardware, states: States, version: str) -> Calibration:
-    """Return a calibration of the parts of a board that power states determine.
-
-    `hardware` is uncalibrated, with the energies of its anchor. `version` is that of its formulas.
-    """
-    counts = _count(hardware, states)
-    parameters = _free_parts(hardware, counts)
-    matrix = np.stack([counts[one.name] for one in parameters], axis=1)
-    spreads = np.array([one.spread for one in parameters])
-    measured = np.log([watts for _, watts in states])
-
-    def split(position: Floats) -> Floats:
-        parts: Floats = matrix * np.array(list(values_at(parameters, position).values()))
-        return parts
-
-    def predict(position: Floats) -> Floats:
-        total: Floats = np.log(split(position).sum(axis=1))
-        return total
-
-    def slope(position: Floats) -> Floats:
-        each = split(position)
-        slopes: Floats = each * spreads / each.sum(axis=1)[:, None]
-        return slopes
-
-    def weigh(noise: float) -> Floats:
-        return np.full(len(states), (SCALE / noise) ** 2)
-
-    position = minimize(
-        predict, slope, measured=measured, weight=weigh(NOISE), start=np.zeros(len(parameters)),
-        bounds=bounds_of(parameters),
-    )  # fmt: skip
-    free = max(1, len(states) - len(parameters))
-    noise = max(NOISE, math.sqrt(float(((predict(position) - measured) ** 2).sum()) / free))
-    weights = information(predict(position), slope(position), measured=measured, weight=weigh(noise))
+def fit_parts(hardware: Hardware, states: States, formula_version: str) -> Calibration:
+    """Return a calibration of the parts of a board, which is uncalibrated and has the energies of its anchor."""
+    used = [(state, watts) for state, watts in states if state.load not in PRODUCTS]
+    own, measured = _price_parts(hardware), np.log([watts for _, watts in used])
+    counts = {name: one for name, one in _count(hardware, used).items() if name in own or np.ptp(one) > 0.0}
+    defaults = np.array([own.get(name, DEFAULT_J) for name in counts])
+    columns, ends = np.stack([*counts.values()], axis=1) * defaults, np.full(len(counts), FARTHEST)
+    predict, slope = add_parts(columns, np.zeros(len(used)), np.full(len(counts), SPREAD))
+    weight = np.full(len(used), (SCALE / NOISE) ** 2)
+    at = minimize(predict, slope, measured=measured, weight=weight, start=0.0 * ends, bounds=(-ends, ends))
+    noise = max(NOISE, float(np.std(predict(at) - measured)))
+    weights = information(predict(at), slope(at), measured=measured, weight=weight * (NOISE / noise) ** 2)
+    weight_of = dict(zip(counts, weights.tolist(), strict=True))
+    values = dict(zip(counts, (defaults * np.exp(SPREAD * at)).tolist(), strict=True))
+    awake = {name: values[name] * float(counts[name].max()) for name in (CLOCK, STANDBY) if name in counts}
+    values[STATIC] += sum(watts for name, watts in awake.items() if name not in own)
+    copied = max((watts for state, watts in used if state.load == "copy"), default=0.0)
+    above = copied - values[STATIC] - (awake[STANDBY] if STANDBY in own else 0.0)
+    if BUSY_SHARE in hardware.coefficients and above > 0.0:
+        own[BUSY_SHARE], weight_of[BUSY_SHARE] = hardware.coefficients[BUSY_SHARE].value, 1.0 - (noise / SPREAD) ** 2
+        values[BUSY_SHARE] = min(1.0, above / hardware.tdp.value)
     fitted = {
-        one.name: FittedValue(
-            default=one.default,
-            value=rounded(one.value(u)),
-            unit="W" if one.name == STATIC else own.unit if (own := hardware.coefficients.get(one.name)) else "1",
-            data_weight=rounded(weight, WEIGHT_DIGITS),
+        name: FittedValue(
+            default=default,
+            value=rounded(values[name]),
+            unit=hardware.coefficients[name].unit if name in hardware.coefficients else "W",
+            data_weight=rounded(weight_of[name]),
         )
-        for one, u, weight in zip(parameters, position.tolist(), weights.tolist(), strict=True)
-        if one.spread == SPREAD
+        for name, default in own.items()
     }
-    static, active = fitted.pop(STATIC), None if ACTIVE in hardware.coefficients else fitted.pop(ACTIVE, None)
-    fitted |= _find_share(hardware, states, static)
+    static = fitted.pop(STATIC)
+    scales = tuple(
+        EnergyScale(
+            name=ACTIVE,
+            factor=min(max(one.ratio, 1.0 / MOST_FACTOR), MOST_FACTOR),
+            actions=(ACTIVE_ACTION,),
+            meaning="clock of units that hold a block",
+            data_weight=one.data_weight,
+        )
+        for one in (fitted.pop(name) for name in (ACTIVE,) if name in fitted)
+    )
     return Calibration(
         name="",
         hardware=hardware.id,
         hardware_digest=hardware.digest,
-        formula_version=version,
-        data_digest=hashlib.sha256(repr(states).encode()).hexdigest()[:16],
+        formula_version=formula_version,
+        data_digest=extend_digest(hardware.digest, repr(states)),
         generation=hardware.generation,
         row_count=len(states),
         latency_count=0,
@@ -120,76 +108,42 @@ def fit_parts(hardware: Hardware, states: States, version: str) -> Calibration:
         precisions=(),
         families=(),
         coefficients=fitted,
-        energy_scales=() if active is None else (_scale(active),),
+        energy_scales=scales,
         static_power=static,
         errors=(),
         digest="",
     )
 
 
-def _count(hardware: Hardware, states: States) -> dict[str, Floats]:
-    """Return part or load -> its count per second in each state."""
-    core, memory, busy, copied = (
-        np.array([getattr(state, name) for state, _ in states])
-        for name in ("core_hz", "memory_hz", "busy_units", "bytes_per_s")
+def join_parts(parts: Calibration, runs: Calibration) -> Calibration:
+    """Return the calibration to runs on a board with these parts, with the parts in it."""
+    return attrs.evolve(
+        runs,
+        hardware_digest=parts.hardware_digest,
+        data_digest=extend_digest(parts.data_digest, runs.data_digest),
+        row_count=parts.row_count + runs.row_count,
+        coefficients={**parts.coefficients, **runs.coefficients},
+        energy_scales=(*parts.energy_scales, *runs.energy_scales),
+        static_power=parts.static_power,
     )
+
+
+def _price_parts(hardware: Hardware) -> dict[str, float]:
+    """Return the price of each part that the chip prices: watts of static power, joules of the others."""
+    row = hardware.reference.position(ACTIVE_ACTION) if BUSY_SHARE in hardware.coefficients else None
+    prices = {
+        STATIC: hardware.static_power.value,
+        **{name: hardware.coefficients[name].value for name in (CLOCK, STANDBY) if name in hardware.coefficients},
+        ACTIVE: 0.0 if row is None else float(hardware.reference.prices_fj[row]) / FJ_PER_J,
+    }
+    return {name: price for name, price in prices.items() if price > 0.0}
+
+
+def _count(hardware: Hardware, states: States) -> dict[str, Floats]:
+    """Return part or load -> its count per second in each state, regulator losses included."""
+    core, memory, busy, copied = np.array([attrs.astuple(state)[1:] for state, _ in states]).T
     lost = 1.0 + hardware.reference.loss_j
     cycles = lost * core * PowerLaw.of(hardware).energy_factor(core / hardware.full_clock.value)
-    loads = np.array([state.load for state, _ in states])
-    return {
-        STATIC: np.ones(len(states)),
-        CLOCK: cycles * hardware.unit_count.value,
-        ACTIVE: cycles * busy,
-        STANDBY: lost * hardware.memory_bandwidth.value * memory / memory.max(),
-        **{
-            load: np.where(loads == load, copied if load == "copy" else cycles * busy, 0.0)
-            for load in sorted({*loads.tolist()} - {"idle", "sleep"})
-        },
-    }
-
-
-def _free_parts(hardware: Hardware, counts: Mapping[str, Floats]) -> tuple[FreeParameter, ...]:
-    """Return the parts that the chip prices and the work of each load as free parameters."""
-    static = hardware.static_power.value
-    parts = [
-        FreeParameter(name=STATIC, default=static, spread=SPREAD, highest=hardware.most_static_w),
-        *free_coefficients(hardware, dict.fromkeys(PARTS, SPREAD)),
-    ]
-    row = None if ACTIVE in hardware.coefficients else hardware.reference.position(ACTIVE_ACTION)
-    if row is not None and (price := float(hardware.reference.prices_fj[row]) / FJ_PER_J) > 0.0:
-        low, high = price / MOST_FACTOR, price * MOST_FACTOR
-        parts.append(FreeParameter(name=ACTIVE, default=price, spread=SPREAD, lowest=low, highest=high))
-    work = (FreeParameter(name=one, default=WORK_J, spread=WORK_SPREAD) for one in counts if one not in PARTS)
-    return (*parts, *work)
-
-
-def _scale(active: FittedValue) -> EnergyScale:
-    return EnergyScale(
-        name="active_units",
-        factor=rounded(active.ratio),
-        actions=(ACTIVE_ACTION,),
-        meaning="units that hold a block",
-        data_weight=active.data_weight,
-    )
-
-
-def _find_share(hardware: Hardware, states: States, static: FittedValue) -> dict[str, FittedValue]:
-    """Return the share of the power limit that the copy with the highest power draws above static power, if the chip
-    has such a share.
-    """
-    own = hardware.coefficients.get(BUSY_SHARE)
-    copied = [watts - static.value for state, watts in states if state.load == "copy"]
-    if own is None or not copied or max(copied) <= 0.0:
-        return {}
-    share = min(1.0, max(copied) / hardware.tdp.value)
-    return {
-        BUSY_SHARE: FittedValue(
-            default=own.value, value=rounded(share), unit=own.unit, data_weight=1.0 - (NOISE / SPREAD) ** 2
-        )
-    }
-
-
-def find_range(value: float, data_weight: float) -> tuple[float, float]:
-    """Return the ends of the 80 % range of a part."""
-    half_width = QUANTILE * SPREAD * math.sqrt(1.0 - data_weight)
-    return value * math.exp(-half_width), value * math.exp(half_width)
+    clock, standby = cycles * hardware.unit_count.value, lost * hardware.memory_bandwidth.value * memory / memory.max()
+    active, spins = cycles * busy, np.array([state.load == "spin" for state, _ in states])
+    return dict(zip(COLUMNS, (np.ones_like(core), clock, standby, active, active * spins, copied), strict=True))

@@ -8,14 +8,11 @@ from joulemap.cli.command import command, option
 from joulemap.cli.option.run import Model, RunOptions, name_options
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.label import RUNTIME_LABEL
-from joulemap.domain.measurement import PART_WINDOW_S
 from joulemap.domain.settings import Device
 from joulemap.physics.record.runtime import RUNTIMES
 from joulemap.system.errors import UsageError
 from joulemap.system.name import join_choices
 from joulemap.system.record import frozen
-
-WINDOW_S: Final = 2.0
 
 HOST: Final = "host"
 """Word that is given as the model to measure kernel launches of this machine."""
@@ -44,13 +41,8 @@ def measure(
     device: Device = option("cpu", "Device of this machine."),
     hardware: str = option("", "Chip id, alias or file of this machine.", metavar="NAME", shown="as detected"),
     threads: int | None = option(None, "Number of CPU threads.", shown="torch's choice"),
-    parts: bool = option(False, "Measure the power of a GPU's parts instead of a model."),
-    seconds: float | None = option(
-        None,
-        "Length of a timed window in seconds.",
-        metavar="SECONDS",
-        shown=f"{WINDOW_S:g}; {PART_WINDOW_S:g} with --parts",
-    ),
+    parts: bool = option(False, "Measure what the parts of a GPU board draw, instead of a model."),
+    seconds: float = option(2.0, "Length of a timed window in seconds.", metavar="SECONDS"),
     run: MeasuredRunOptions,
     output: OutputOptions,
 ) -> None:
@@ -62,8 +54,8 @@ def measure(
     `host` as MODEL times how long a thread of this machine takes to launch a GPU kernel. Runs in `eager` use the launch
     time of their `--site host`.
 
-    `--parts` measures the power of an NVIDIA board in about forty states, so that `joulemap calibrate` can say what its
-    clocks, units and memory draw. It needs ten minutes, an idle board, and for locked clocks the rights of root.
+    `--parts` measures the power of an NVIDIA board in about forty states, so that `joulemap calibrate` can tell what its
+    clocks, units and memory draw. Use an idle board; locking its clocks needs the rights of root.
 
     \b
     joulemap measure resnet18
@@ -71,24 +63,22 @@ def measure(
     joulemap measure vit_b_16 --device cuda --precision bf16 --batch 32 --runtime graph
     joulemap measure ./mine.py:net --input 1,3,64,64 --hardware ./this.toml --format json
     joulemap measure host
-    joulemap measure --parts
+    joulemap measure --parts --seconds 10
     """
     if parts or model == HOST:
         own = {model: parts, "--hardware": hardware and not parts, "--threads": threads is not None}
         if given := [*(name for name, is_given in own.items() if name and is_given), *name_options(run)]:
-            asked = "measure --parts" if parts else "measure host"
-            raise UsageError(f"{asked} is about this machine, not a model; leave out {', '.join(given)}")
-    if parts:
-        window = PART_WINDOW_S if seconds is None else seconds
-        output.present(output.workspace().measure_parts(hardware=hardware or None, seconds=window))
-        return
-    if not model:
+            raise UsageError(f"this measures the machine, not a model; leave out {', '.join(given)}")
+    elif not model:
         raise UsageError("measure needs a MODEL, `host` or --parts")
-    window = WINDOW_S if seconds is None else seconds
+    if parts:
+        table = output.workspace().measure_parts(hardware=hardware or None, seconds=seconds)
+        output.write_table(table, "model | power_w | conditions", keep="model power_w")
+        return
     if model == HOST:
-        output.present(output.workspace().measure_host(device=device, seconds=window))
+        output.present(output.workspace().measure_host(device=device, seconds=seconds))
         return
     answer = output.workspace().measure(
-        model, run.settings(), hardware=hardware or None, device=device, threads=threads, seconds=window
+        model, run.settings(), hardware=hardware or None, device=device, threads=threads, seconds=seconds
     )
     output.present(answer)

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Final
 
 from joulemap.device.energy import Clocks, Nvml
+from joulemap.device.graphics import read_gpu
 from joulemap.device.window import Clock, measure_window
 from joulemap.domain.measurement import PRODUCTS, PowerState
 from joulemap.system.errors import UsageError
@@ -39,7 +40,6 @@ extern "C" __global__ void spin(int naps, int turns, int *sink) {
 
 TURNS: Final = {"sleep": 1_000, "spin": 500_000}
 BLOCK_THREADS: Final = 1024
-
 COPIED: Final = 2**26
 """fp32 elements of a copy, beyond any cache."""
 COPIED_BYTES: Final = 2 * 4 * COPIED
@@ -59,61 +59,51 @@ class Board:
     wait: Callable[[], object]
     clock: Clock = time.perf_counter
 
-    def probe(self, cores: Clocks, memories: Clocks, seconds: float) -> Iterator[tuple[PowerState, float]]:
+    def probe(self, cores: Clocks, memories: Clocks, seconds: float) -> Iterator[tuple[PowerState, float | None]]:
         """Yield each state and its power in watts, at these core and memory clocks in MHz (None: the present one)."""
+        counts, top = sorted({max(1, round(share * self.units)) for share in SHARES}), (cores[0], memories[0])
+        settings: list[tuple[str, int, int | None, int | None]] = [
+            ("idle", 0, None, None),
+            *((load, count, core, memories[0]) for core in cores for load in TURNS for count in counts),
+            *(("copy", self.units, cores[0], memory) for memory in memories),
+            *(("sleep", 1, cores[0], memory) for memory in memories[1:]),
+            *((load, self.units, *top) for load in PRODUCTS),
+        ]
         try:
-            for load, units, core, memory in self._list_settings(cores, memories):
-                self.meter.lock(core, memory)
+            for load, units, *clocks in settings:
+                self.meter.lock(*clocks)
                 start = partial(self.loads[load], units)
-                timing = measure_window(start, self.wait, seconds, self.meter, clock=self.clock)
+                timing = measure_window(
+                    start, self.wait, max(seconds, self.meter.shortest_s), self.meter, clock=self.clock
+                )
                 start()
-                core_hz, memory_hz = self.meter.read_clocks()
+                present = self.meter.read_clocks()
                 self.wait()
                 rate = COPIED_BYTES / timing.latency_s if load == "copy" else 0.0
-                state = PowerState(load=load, core_hz=core_hz, memory_hz=memory_hz, busy_units=units, bytes_per_s=rate)
-                if timing.power_w is not None:
-                    yield state, timing.power_w
+                yield PowerState(load, *present, units, rate), timing.power_w
         finally:
-            self.meter.unlock()
-
-    def _list_settings(self, cores: Clocks, memories: Clocks) -> Iterator[tuple[str, int, int | None, int | None]]:
-        """Yield load, busy units, core clock and memory clock of each state."""
-        self.meter.unlock()
-        yield "idle", 0, None, None
-        counts = dict.fromkeys(max(1, round(share * self.units)) for share in SHARES)
-        for core in cores:
-            for load in TURNS:
-                yield from ((load, count, core, memories[0]) for count in counts)
-        for memory in memories:
-            yield "copy", self.units, cores[0], memory
-            yield "sleep", 1, cores[0], memory
-        for load in PRODUCTS:
-            yield load, self.units, cores[0], memories[0]
+            self.meter.lock(None, None)
 
 
 def open_board() -> Board:
     """Return the first CUDA device; UsageError if there is none, or if its driver counts no energy."""
     import torch
 
-    if not torch.cuda.is_available():
-        raise UsageError("there is no CUDA device here: --parts measures an NVIDIA board")
-    properties = torch.cuda.get_device_properties(0)
-    meter = Nvml.find(str(properties.uuid))
+    gpu, uuid = read_gpu(), str(torch.cuda.get_device_properties(0).uuid)
+    meter = Nvml.find(uuid)
     if meter is None:
         raise UsageError("the energy counter of this board is not readable: --parts needs NVIDIA's driver and pynvml")
-    kernel = torch.cuda._compile_kernel(SPIN, "spin")
-    sink = torch.zeros(1, dtype=torch.int32, device="cuda")
+    kernel, sink = torch.cuda._compile_kernel(SPIN, "spin"), torch.zeros(1, dtype=torch.int32, device="cuda")
     source, target = torch.rand(2, COPIED, device="cuda")
     random = torch.randn(SIDE, SIDE, device="cuda", dtype=torch.float16)
     zeros, product = torch.zeros_like(random), torch.empty_like(random)
 
     def spin(load: str, units: int) -> None:
-        arguments = [int(load == "sleep"), TURNS[load], sink]
-        kernel(grid=(units, 1, 1), block=(BLOCK_THREADS, 1, 1), args=arguments)
+        kernel((units, 1, 1), (BLOCK_THREADS, 1, 1), [load == "sleep", TURNS[load], sink])
 
     return Board(
-        name=properties.name,
-        units=properties.multi_processor_count,
+        name=gpu.name,
+        units=gpu.unit_count,
         meter=meter,
         loads={
             "idle": lambda _: time.sleep(NAP_S),

@@ -5,7 +5,6 @@ Both are cumulative, so the energy used is the difference of two readings.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -18,7 +17,7 @@ J_PER_UJ: Final = 1e-6
 J_PER_MJ: Final = 1e-3
 HZ_PER_MHZ: Final = 1e6
 
-Clocks = tuple[int | None, ...]
+Clocks = Sequence[int | None]
 
 
 class EnergyCounter(Protocol):
@@ -128,41 +127,40 @@ class Nvml:
             return None
         return cls(pynvml, handle)
 
-    def list_clocks(self) -> tuple[Clocks, Clocks]:
-        """Return the highest, a middle and the lowest core clock, and all memory clocks, in MHz, highest first.
+    def lock(self, *clocks: int | None) -> list[bool]:
+        """Lock the clocks of core and memory in MHz, None for the driver's own; return which of them this process may
+        lock.
+        """
+        may = []
+        for kind, mhz in zip(("Gpu", "Memory"), clocks, strict=True):
+            name, ends = (f"Reset{kind}", []) if mhz is None else (f"Set{kind}", [mhz, mhz])
+            try:
+                getattr(self._library, f"nvmlDevice{name}LockedClocks")(self._handle, *ends)
+                may.append(True)
+            except self._library.NVMLError:
+                may.append(False)
+        return may
 
-        A clock that this process may not lock is None alone: the present one.
+    def list_clocks(self) -> tuple[Clocks, Clocks]:
+        """Return the highest, a middle and the lowest core clock, and all memory clocks, highest first, in MHz.
+
+        A clock that cannot be locked has None alone, which stands for the present one.
         """
         library, board = self._library, self._handle
-        cores: Clocks = (None,)
         try:
             memories = sorted(library.nvmlDeviceGetSupportedMemoryClocks(board), reverse=True)
-            known = sorted(library.nvmlDeviceGetSupportedGraphicsClocks(board, memories[0]), reverse=True)
-            self.lock(known[0], None)
-            cores = (known[0], known[len(known) // 2], known[-1])
-            self.lock(known[0], memories[0])
-        except library.NVMLError:  # no rights, or a board without such clocks
-            return cores, (None,)
-        return cores, tuple(memories)
-
-    def lock(self, core_mhz: int | None, memory_mhz: int | None) -> None:
-        """Lock the clocks that are given; raises NVMLError of the library."""
-        if core_mhz is not None:
-            self._library.nvmlDeviceSetGpuLockedClocks(self._handle, core_mhz, core_mhz)
-        if memory_mhz is not None:
-            self._library.nvmlDeviceSetMemoryLockedClocks(self._handle, memory_mhz, memory_mhz)
-
-    def unlock(self) -> None:
-        """Return both clocks to the driver; a clock that this process may not lock stays as it is."""
-        for reset in (self._library.nvmlDeviceResetGpuLockedClocks, self._library.nvmlDeviceResetMemoryLockedClocks):
-            with contextlib.suppress(self._library.NVMLError):
-                reset(self._handle)
+            cores = sorted(library.nvmlDeviceGetSupportedGraphicsClocks(board, memories[0]), reverse=True)
+        except library.NVMLError:
+            return [None], [None]
+        has_core, has_memory = self.lock(cores[0], memories[0])
+        return [cores[0], cores[len(cores) // 2], cores[-1]] if has_core else [None], memories if has_memory else [None]
 
     def read_clocks(self) -> tuple[float, float]:
         """Return the present clocks of the core and of the memory in Hz."""
-        kinds = self._library.NVML_CLOCK_SM, self._library.NVML_CLOCK_MEM
-        core, memory = (HZ_PER_MHZ * self._library.nvmlDeviceGetClockInfo(self._handle, kind) for kind in kinds)
-        return core, memory
+        read, board = self._library.nvmlDeviceGetClockInfo, self._handle
+        return HZ_PER_MHZ * read(board, self._library.NVML_CLOCK_SM), HZ_PER_MHZ * read(
+            board, self._library.NVML_CLOCK_MEM
+        )
 
     def start(self) -> None:
         """Read the counter at the start of a measurement."""

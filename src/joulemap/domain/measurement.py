@@ -67,39 +67,33 @@ LOADS: Final = ("idle", "sleep", "spin", "copy", *PRODUCTS)
 of random numbers.
 """
 
-PART_WINDOW_S: Final = 10.0
-"""Default length of the window of a power state, in which the counter of a board changes about a hundred times."""
 
-
-@frozen(kw_only=True)
+@frozen
 class PowerState:
     """Load and clocks of a board whose power is measured; it has no latency, so it tests no prediction of a model."""
 
     load: str = attrs.field(validator=attrs.validators.in_(LOADS))
-    core_hz: float = attrs.field(converter=float)
-    memory_hz: float = attrs.field(converter=float)
-    busy_units: float = attrs.field(converter=float)
+    core_hz: float
+    memory_hz: float
+    busy_units: float
     """Units that hold a block of threads."""
-    bytes_per_s: float = attrs.field(converter=float)
+    bytes_per_s: float
     """Bytes that a copy reads and writes; 0 for other loads."""
 
     @property
     def name(self) -> str:
-        """Name of the state in place of a model, such as `power_state(load=spin,core_hz=1.98e+09,...)`."""
-        load, *values = attrs.asdict(self).items()
-        return f"{POWER_STATE}({','.join(('='.join(load), *(f'{key}={value:.6g}' for key, value in values)))})"
+        """Name of the state in place of a model, such as `power_state(load=spin,core_hz=1980000000.0,...)`."""
+        return f"{POWER_STATE}({','.join(f'{name}={value}' for name, value in attrs.asdict(self).items())})"
 
     @classmethod
     def read(cls, name: str) -> Self | None:
-        """Return the state with this name; None for the name of a model. Raises ValueError for an invalid state."""
-        kind, _, arguments = name.removesuffix(")").partition("(")
-        if kind != POWER_STATE:
+        """Return the state with this name; None for the name of a model. Raises ValueError or TypeError for a state with
+        other arguments.
+        """
+        if not name.startswith(f"{POWER_STATE}("):
             return None
-        try:
-            return cls(**dict(one.split("=") for one in arguments.split(",")))
-        except (TypeError, ValueError) as error:
-            fields = ", ".join(field.name for field in attrs.fields(cls))
-            raise ValueError(f"{name} is no power state, expected {POWER_STATE} with {fields}") from error
+        load, *values = (one.partition("=")[2] for one in name.rstrip(")").split(","))
+        return cls(load, *map(float, values))
 
 
 @frozen(kw_only=True)

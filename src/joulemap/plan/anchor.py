@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from joulemap.physics.record.hardware import Hardware
     from joulemap.physics.record.reference import EnergyAction
     from joulemap.physics.workload import WorkloadColumns
-
-ANCHORING: Final = frozenset({BUSY_SHARE, "clock_energy", "unit.active_cycle", "standby_energy"})
-"""Coefficients that the energies of an anchor follow from; a calibration of one moves them."""
 
 _ANCHORS: dict[tuple[str, str], tuple[EnergyAction, ...] | UnsupportedError | KeyError] = {}
 """(digest before modifiers, formula version) -> energies per action that the anchor adds or changes, or why there are
@@ -104,7 +101,7 @@ def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:
     if calibration.hardware != hardware.id:
         return hardware.inheriting(rest)
     calibrated = hardware.calibrated(rest)
-    if not ANCHORING.isdisjoint(rest.coefficients):
+    if BUSY_SHARE in rest.coefficients:  # a price of the anchor follows from it and from static power
         calibrated = anchor_hardware(calibrated)
     if not served:
         return calibrated

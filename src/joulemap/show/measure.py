@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from joulemap.ask.measure import HostAnswer, MeasureAnswer, PartsAnswer
+from joulemap.ask.measure import HostAnswer, MeasureAnswer
 from joulemap.ask.setting import find_calibrations
 from joulemap.domain.label import MEASURED_HOST
 from joulemap.domain.measurement import LARGEST_SPREAD, Timing
-from joulemap.generated.measure import StatePower
 from joulemap.show.caveat import describe_values
-from joulemap.show.column import show_table
 from joulemap.show.layout import fill_cells, lay_facts, lay_lines
 from joulemap.show.page import Asked, Page, compose, fill_steps
 from joulemap.show.present.cell import mark_projected
@@ -62,13 +60,6 @@ SCALED_NOTE: Final = Template(
     "clocks between {host} with a GPU and a Zen 5 without one; --device cuda measures it"
 )
 SPREAD_NOTE: Final = Template("not reliable: the spread is {spread_fraction:%}; measure on an idle machine")
-
-PARTS_TITLE: Final = Template("power of {hardware} in {count:n state}")
-PARTS_STEP: Final = Template("calibrate {hardware}")
-UNLOCKED: Final = (
-    "measured at the present core clock only, because this process may not lock clocks: run it as root to separate the "
-    "power of clocks from static power"
-)
 
 
 def _name(answer: MeasureAnswer) -> str:
@@ -160,20 +151,7 @@ def draw_host(answer: HostAnswer, asked: Asked) -> Document:
     )
 
 
-def draw_parts(answer: PartsAnswer, asked: Asked) -> Document:
-    """Return the document of the power of a board in known states."""
-    return compose(
-        answer,
-        show_table(answer, "", answer.states, StatePower.table),
-        answer.states,
-        title=PARTS_TITLE(answer, count=len(answer.states)),
-        notes=() if answer.is_locked else (UNLOCKED,),
-        steps=fill_steps([PARTS_STEP], answer, asked.repeated),
-    )
-
-
 PAGES: Final = {
-    PartsAnswer: Page[PartsAnswer](draw=draw_parts),
     MeasureAnswer: Page[MeasureAnswer](draw=draw_measurement),
     HostAnswer: Page[HostAnswer](draw=draw_host),
 }
