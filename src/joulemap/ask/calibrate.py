@@ -93,9 +93,8 @@ def calibrate(
     that are not stored. The calibration is written to `output`, or to the user's own folder, where `auto` finds it;
     `is_dry` writes nothing. `start` selects the initial values: `none` for the class defaults, or any `calibration` of
     `compare`. Power states determine the parts of a board's power, other measurements the rest. Model files that
-    measurements name run only with `trust`. An existing file that is not a calibration is
-    never replaced. Raises NoMeasurementError if no measurement matches, UnknownNameError, UsageError, or
-    CatalogueError for an invalid file.
+    measurements name run only with `trust`. An existing file that is not a calibration is never replaced. Raises
+    NoMeasurementError if no measurement matches, UnknownNameError, UsageError, or CatalogueError for an invalid file.
     """
     use = use_calibration(start)
     precisions = [name_precision(precision) for precision in precisions]

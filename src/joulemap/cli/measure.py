@@ -54,8 +54,8 @@ def measure(
     `host` as MODEL times how long a thread of this machine takes to launch a GPU kernel. Runs in `eager` use the launch
     time of their `--site host`.
 
-    `--parts` measures the power of an NVIDIA board in about forty states, so that `joulemap calibrate` can tell what its
-    clocks, units and memory draw. Use an idle board; locking its clocks needs the rights of root.
+    `--parts` measures the power of an NVIDIA board in about forty states, so that `joulemap calibrate` learns what its
+    clocks, units and memory draw. Use an idle board; only root may lock its clocks.
 
     \b
     joulemap measure resnet18

@@ -157,10 +157,9 @@ class Nvml:
 
     def read_clocks(self) -> tuple[float, float]:
         """Return the present clocks of the core and of the memory in Hz."""
-        read, board = self._library.nvmlDeviceGetClockInfo, self._handle
-        return HZ_PER_MHZ * read(board, self._library.NVML_CLOCK_SM), HZ_PER_MHZ * read(
-            board, self._library.NVML_CLOCK_MEM
-        )
+        library, board = self._library, self._handle
+        core_mhz = library.nvmlDeviceGetClockInfo(board, library.NVML_CLOCK_SM)
+        return HZ_PER_MHZ * core_mhz, HZ_PER_MHZ * library.nvmlDeviceGetClockInfo(board, library.NVML_CLOCK_MEM)
 
     def start(self) -> None:
         """Read the counter at the start of a measurement."""

@@ -87,9 +87,7 @@ class PowerState:
 
     @classmethod
     def read(cls, name: str) -> Self | None:
-        """Return the state with this name; None for the name of a model. Raises ValueError or TypeError for a state with
-        other arguments.
-        """
+        """Return the state with this name, None for that of a model; ValueError or TypeError for other arguments."""
         if not name.startswith(f"{POWER_STATE}("):
             return None
         load, *values = (one.partition("=")[2] for one in name.rstrip(")").split(","))
