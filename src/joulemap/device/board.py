@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
+import torch
+
 from joulemap.device.energy import Clocks, Nvml
 from joulemap.device.graphics import read_gpu
 from joulemap.device.window import Clock, measure_window
@@ -87,8 +89,6 @@ class Board:
 
 def open_board() -> Board:
     """Return the first CUDA device; UsageError if there is none, or if its driver counts no energy."""
-    import torch
-
     gpu, uuid = read_gpu(), str(torch.cuda.get_device_properties(0).uuid)
     meter = Nvml.find(uuid)
     if meter is None:
