@@ -78,7 +78,7 @@ def test_a_name_holds_a_state() -> None:
     assert PowerState.read(state.name) == state
     assert PowerState.read("resnet18") is None and PowerState.read("gemm(m=1,n=2,k=3)") is None
     with pytest.raises((ValueError, TypeError)):
-        PowerState.read("power_state(load=copy)")
+        PowerState.read("power_state(copy)")
 
 
 def test_states_cover_units_core_clocks_and_memory_clocks() -> None:
@@ -183,7 +183,7 @@ def test_states_are_stored_and_calibrate_the_board(
     done = joulemap(*command, "--format", "json")
     assert done.returncode == ExitCode.OK, done.stderr
     total = json.loads(done.stdout)["total"]
-    copied = max(row.power_w or 0.0 for row in states if "load=copy" in row.model)
+    copied = max(row.power_w or 0.0 for row in states if "(copy," in row.model)
     assert_close(total["energy_j"] / total["latency_s"], copied, rel=0.02)
 
 

@@ -82,15 +82,16 @@ class PowerState:
 
     @property
     def name(self) -> str:
-        """Name of the state in place of a model, such as `power_state(load=spin,core_hz=1980000000.0,...)`."""
-        return f"{POWER_STATE}({','.join(f'{name}={value}' for name, value in attrs.asdict(self).items())})"
+        """Name of the state in place of a model, such as `power_state(spin,1.98e+09,2.619e+09,132,0)`."""
+        load, *values = attrs.astuple(self)
+        return f"{POWER_STATE}({','.join([load, *(f'{value:.6g}' for value in values)])})"
 
     @classmethod
     def read(cls, name: str) -> Self | None:
         """Return the state with this name, None for that of a model; ValueError or TypeError for other arguments."""
         if not name.startswith(f"{POWER_STATE}("):
             return None
-        load, *values = (one.partition("=")[2] for one in name.rstrip(")").split(","))
+        load, *values = name[len(POWER_STATE) + 1 :].rstrip(")").split(",")
         return cls(load, *map(float, values))
 
 
