@@ -263,6 +263,7 @@ def measure_parts(
     board = open_board()
     chip = (find_here("cuda") if hardware is None else find_target(source, hardware)).id
     cores, memories = board.meter.list_clocks()
+    clocks = "the present clock: locking clocks needs root" if None in cores else "locked clocks"
     rows = []
     for state, power_w in board.probe(cores, memories, seconds):
         source.talk(f"{power_w:.1f} W in {state.name}")
@@ -277,7 +278,7 @@ def measure_parts(
                 boundary="board",
                 power_w=power_w,
                 source=f"{ORIGIN} {board.name}",
-                conditions=f"{seconds:g} s at {'present' if None in cores else 'locked'} clocks",
+                conditions=f"{seconds:g} s at {clocks}",
             )
         )
     store_measurements(source, rows)

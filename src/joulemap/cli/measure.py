@@ -73,7 +73,8 @@ def measure(
         raise UsageError("measure needs a MODEL, `host` or --parts")
     if parts:
         table = output.workspace().measure_parts(hardware=hardware or None, seconds=seconds)
-        output.write_table(table, "model | power_w | conditions", keep="model power_w")
+        newest = max(table, key=lambda row: row.measurement_id)
+        output.write_table(table, "model | power_w", answer=f"Each state was measured for {newest.conditions}.")
         return
     if model == HOST:
         output.present(output.workspace().measure_host(device=device, seconds=seconds))
