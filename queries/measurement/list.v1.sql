@@ -3,7 +3,7 @@ record = "ListedMeasurement"
 summary = "Measurements of models and operators"
 grain = "one row per measurement"
 [parameters]
-model = { type = "VARCHAR", default = "", meaning = "model or kind of operator to restrict to; empty for all" }
+model = { type = "VARCHAR", default = "", meaning = "model, kind of operator or power_state to restrict to; empty for all" }
 source = { type = "VARCHAR", default = "", meaning = "text that source names must contain, ignoring case; empty for all" }
 [columns]
 measurement_id = { type = "INTEGER", meaning = "number of the row" }
@@ -28,6 +28,11 @@ SELECT
     wall_power_w, device_count, peak_memory_bytes, scope, boundary, idle_power_w, seen, source, conditions
 FROM measurements
 WHERE ($hardware = '' OR hardware = $hardware)
-    AND ($model = '' OR model = $model OR operator_kind(model) = $model)
+    AND (
+        $model = ''
+        OR model = $model
+        OR operator_kind(model) = $model
+        OR ($model = 'power_state' AND starts_with(model, 'power_state('))
+    )
     AND contains(lower(source), lower($source))
 ORDER BY hardware, model, precision, runtime, batch, measurement_id

@@ -173,6 +173,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "cost": ModelQuestion("joulemap.ask.cost"),
     "measure": Question("joulemap.ask.measure", "RunKeywords"),
     "measure_host": Question("joulemap.ask.measure"),
+    "measure_parts": Question("joulemap.ask.measure"),
     "modules": ModelQuestion("joulemap.ask.model", "RunKeywords"),
     "evaluate": ModelQuestion("joulemap.plan.stored_runs"),
     "run": Question("joulemap.ask.record", is_shared=True),

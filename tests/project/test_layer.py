@@ -57,7 +57,7 @@ OWNERS: dict[str, set[str]] = {
 }
 """library -> rooms that may import it."""
 
-MEASURING: set[str] = {"launch.py", "graphics.py", "trial.py"}
+MEASURING: set[str] = {"board.py", "launch.py", "graphics.py", "trial.py"}
 """Files of `device` that import torch; the others tell of this machine without it."""
 
 

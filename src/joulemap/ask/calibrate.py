@@ -18,7 +18,7 @@ from joulemap.catalog.sheet import load_models
 from joulemap.catalog.spread import load_spreads, scale_unattributed
 from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.measurement import Measurement
+from joulemap.domain.measurement import Measurement, PowerState
 from joulemap.domain.printer import find_printer
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
@@ -26,7 +26,7 @@ from joulemap.generated.calibration import CalibrationErrorRow, FittedNumber, St
 from joulemap.physics.record.calibration import Calibration, FittedValue, is_pace
 from joulemap.physics.record.configuration import PRECISION_BYTES, name_precision
 from joulemap.physics.record.hardware import Hardware
-from joulemap.plan.anchor import anchor_hardware
+from joulemap.plan.anchor import anchor_hardware, apply_calibration
 from joulemap.plan.calibration import GIVEN, use_calibration
 from joulemap.plan.catalogue import check_names, known_hardware, opening_alone
 from joulemap.plan.selection import read_names
@@ -92,9 +92,9 @@ def calibrate(
     to whole models; without it they count only if no whole model was measured. `beside` holds additional measurements
     that are not stored. The calibration is written to `output`, or to the user's own folder, where `auto` finds it;
     `is_dry` writes nothing. `start` selects the initial values: `none` for the class defaults, or any `calibration` of
-    `compare`. Model files that measurements name run only with `trust`. An existing file that is not a calibration is
-    never replaced. Raises NoMeasurementError if no measurement matches, UnknownNameError, UsageError, or
-    CatalogueError for an invalid file.
+    `compare`. Power states determine the parts of a board's power, other measurements the rest. Model files that
+    measurements name run only with `trust`. An existing file that is not a calibration is never replaced. Raises
+    NoMeasurementError if no measurement matches, UnknownNameError, UsageError, or CatalogueError for an invalid file.
     """
     use = use_calibration(start)
     precisions = [name_precision(precision) for precision in precisions]
@@ -113,35 +113,49 @@ def calibrate(
         and (not precisions or row.precision in precisions)
         and (not models or row.model in models)
     ]
+    states = [(one, row.power_w) for row in measured if (one := PowerState.read(row.model)) and row.power_w]
+    measured = [row for row in measured if PowerState.read(row.model) is None]
     kept, dropped = _keep_paces(target)
     chosen = measured if operators else select_models(measured)
     observations, omitted = observe(source, target, chosen, trust=trust)
     left_out = find_printer().describe_findings(omitted)
-    if not observations:
+    if not observations and not states:
         _refuse(target, precisions, models, left_out)
     if not is_dry:
         source.talk(f"fitting a calibration that will be written to {path} …")
     from joulemap.calibrate.calibration import Freedom, calibrate as fit
+    from joulemap.calibrate.part import HELD, fit_parts, join_parts
 
     anchored = anchor_hardware(target)
+    version, parts = formula_version(target.architecture), None
+    if states:
+        text = calibration_text(fit_parts(anchored, states, version))
+        parts = parse_calibration(text, path.stem)  # its digest tells the anchored board from others
+        anchored = apply_calibration(anchored, parts)
     spreads = load_spreads(target.architecture).within(anchored)
     entry = use.find(target)
     if entry is not None and entry.hardware != target.id:
         entry = None
-    outcome = fit(
-        anchored,
-        observations,
-        Freedom(
-            coefficients={one.name: one.spread for one in spreads.coefficients},
-            scales=tuple(
-                (one.scale, one.spread) for one in (*spreads.energy_scales, *scale_unattributed(anchored.reference))
+    whole, warnings = parts, tuple[str, ...]()
+    if observations or whole is None:
+        outcome = fit(
+            anchored,
+            observations,
+            Freedom(
+                coefficients={one.name: one.spread for one in spreads.coefficients},
+                scales=tuple(
+                    (one.scale, one.spread)
+                    for one in (*spreads.energy_scales, *scale_unattributed(anchored.reference))
+                    if parts is None or HELD.isdisjoint(one.scale.actions)
+                ),
             ),
-        ),
-        formula_version=formula_version(target.architecture),
-        start=use.read(entry) if entry else None,
-        report=source.talk,
-    )
-    whole = attrs.evolve(outcome.calibration, coefficients={**outcome.calibration.coefficients, **kept})
+            formula_version=version,
+            start=use.read(entry) if entry else None,
+            report=source.talk,
+        )
+        warnings = outcome.warnings
+        whole = outcome.calibration if parts is None else join_parts(parts, outcome.calibration)
+    whole = attrs.evolve(whole, coefficients={**whole.coefficients, **kept})
     calibration = parse_calibration(calibration_text(whole), path.stem)
     if not is_dry:
         write_calibration(calibration, path, inputs)
@@ -149,7 +163,7 @@ def calibrate(
         target,
         calibration,
         "" if is_dry else str(path),
-        (*outcome.warnings, *find_printer().describe_findings(dropped)),
+        (*warnings, *find_printer().describe_findings(dropped)),
         left_out,
     )
 

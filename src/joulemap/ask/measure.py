@@ -10,11 +10,12 @@ import attrs
 from joulemap.ask.answer import Answer
 from joulemap.domain.computed import make_table
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.measurement import Measurement, Timing
+from joulemap.domain.measurement import POWER_STATE, PRODUCTS, Measurement, Timing
 from joulemap.domain.settings import Device, Settings
 from joulemap.domain.table import Column, Table
 from joulemap.generated.calibration import StoredCalibration
 from joulemap.generated.measure import HostPace, Score
+from joulemap.generated.measurement import ListedMeasurement
 from joulemap.physics.record.calibration import UNCALIBRATED
 from joulemap.physics.record.configuration import LAUNCH
 from joulemap.physics.record.hardware import Hardware
@@ -242,6 +243,46 @@ def measure(
             projected=find_projected_hardware(connection),
             calibrations=fetch(connection, StoredCalibration, run_ids=[run_id]),
         )
+
+
+def measure_parts(
+    source: Source, *, hardware: str | Hardware | None = None, seconds: float = 2.0
+) -> Table[ListedMeasurement]:
+    """Measure the power of this machine's NVIDIA board in about forty states, for `seconds` each; return all that are
+    stored.
+
+    `calibrate` fits the parts of the board's power to them. `hardware` is as for `measure`. Conditions say whether this
+    process may lock clocks. Raises UsageError without a board whose driver counts energy.
+    """
+    _check_window(seconds)
+    need_torch("measuring the parts of a board")
+    from joulemap.ask.calibrate import find_target
+    from joulemap.ask.measurement import measurements, store_measurements
+    from joulemap.device.board import open_board
+
+    board = open_board()
+    chip = (find_here("cuda") if hardware is None else find_target(source, hardware)).id
+    cores, memories = board.meter.list_clocks()
+    clocks = "the present clock: locking clocks needs root" if None in cores else "locked clocks"
+    rows = []
+    for state, power_w in board.probe(cores, memories, seconds):
+        source.talk(f"{power_w:.1f} W in {state.name}")
+        rows.append(
+            Measurement(
+                hardware=chip,
+                model=state.name,
+                precision="fp16" if state.load in PRODUCTS else "fp32",
+                batch=1,
+                runtime="eager",
+                scope="board",
+                boundary="board",
+                power_w=power_w,
+                source=f"{ORIGIN} {board.name}",
+                conditions=f"{seconds:g} s at {clocks}",
+            )
+        )
+    store_measurements(source, rows)
+    return measurements(source, chip, POWER_STATE)
 
 
 def _store(connection: Connection, measurement: Measurement) -> int:

@@ -22,6 +22,7 @@ from joulemap.catalog.public import load_public_tables
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.measurement import PowerState
 from joulemap.domain.operator.name import is_operator
 from joulemap.domain.printer import find_printer
 from joulemap.domain.settings import ScoreDivision, Settings, check_name
@@ -191,7 +192,11 @@ def _ensure_runs(
     filters that selected them. `beside` names hardware of measurements that are predicted elsewhere. Raises
     NoMeasurementError if there are no measurements.
     """
-    rows = [row for row in measured.records() if which["precision"] in ("", row["precision"])]
+    rows = [
+        row
+        for row in measured.records()
+        if which["precision"] in ("", row["precision"]) and not PowerState.read(row["model"])
+    ]
     if not rows and not beside:
         what = " and ".join(text for text in which.values() if text)
         tables = load_public_tables().values()

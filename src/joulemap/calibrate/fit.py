@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from joulemap.calibrate.bench import Bench, Energies, LatencyModel, Throttle
 from joulemap.calibrate.free_parameter import FreeParameter, bounds_of, rounded, values_at
 from joulemap.calibrate.observation import balance, credibility, divide
-from joulemap.calibrate.solve import TOLERANCE, Predict, Slope, information, minimize
+from joulemap.calibrate.solve import TOLERANCE, Predict, Slope, add_parts, information, minimize
 from joulemap.physics.record.calibration import EnergyScale
 from joulemap.physics.record.reference import STATIC_ACTION
 from joulemap.physics.workload import Booleans, Floats
@@ -153,21 +153,7 @@ class Fitter:
         )
         if self.target.static is None:
             fixed = fixed + np.where(energies.owns_static, 0.0, energies.static_w * seconds)
-        spreads = np.array([one.spread for one in self.target.factors])
-
-        def parts(position: Floats) -> NDArray[np.float64]:
-            return columns * np.exp(spreads * position)
-
-        def predict(position: Floats) -> Floats:
-            total: Floats = np.log(parts(position).sum(axis=1) + fixed)
-            return total
-
-        def slope(position: Floats) -> NDArray[np.float64]:
-            each = parts(position)
-            slopes: NDArray[np.float64] = each * spreads / (each.sum(axis=1) + fixed)[:, None]
-            return slopes
-
-        return predict, slope
+        return add_parts(columns, fixed, np.array([one.spread for one in self.target.factors]))
 
     def _joules(self, energies: Energies, throttle: Throttle, seconds: Floats) -> NDArray[np.float64]:
         """Return the energy of each observation (row) by scale (column), with every scale at 1."""

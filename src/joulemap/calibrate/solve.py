@@ -44,6 +44,26 @@ Slope = Callable[[Floats], NDArray[np.float64]]
 """Function from their positions to the derivatives of `Predict`: one row per row, one column per parameter."""
 
 
+def add_parts(columns: NDArray[np.float64], fixed: Floats, spreads: Floats) -> tuple[Predict, Slope]:
+    """Return two functions of positions: the logarithm of each row's sum of `columns` x exp(spread x u) and `fixed`,
+    and its derivatives.
+    """
+
+    def parts(position: Floats) -> NDArray[np.float64]:
+        return columns * np.exp(spreads * position)
+
+    def predict(position: Floats) -> Floats:
+        total: Floats = np.log(parts(position).sum(axis=1) + fixed)
+        return total
+
+    def slope(position: Floats) -> NDArray[np.float64]:
+        each = parts(position)
+        slopes: NDArray[np.float64] = each * spreads / (each.sum(axis=1) + fixed)[:, None]
+        return slopes
+
+    return predict, slope
+
+
 def minimize(
     predict: Predict,
     slope: Slope,

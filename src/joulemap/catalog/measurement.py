@@ -25,7 +25,7 @@ import attrs
 from joulemap.catalog.digest import DATA, PROFILES
 from joulemap.domain.catalogue import HardwareEntry, ModelEntry, find_entry, find_model_name
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.measurement import Measurement
+from joulemap.domain.measurement import Measurement, PowerState
 from joulemap.domain.operator.name import is_operator
 from joulemap.physics.record.configuration import (
     BOUNDARY,
@@ -333,6 +333,8 @@ def check_single(
         known_settings = ", ".join(MATMUL_PRECISIONS)
         raise ValueError(f"matmul_precision is {row['matmul_precision']!r}, expected one of {known_settings}")
     model = find_model_name(str(row["model"]), models)
+    if PowerState.read(model) is not None and {*figures} != {"power_w"}:
+        raise ValueError(f"a power state has power_w, found {', '.join(figures)}")
     is_written = ":" in model or model.endswith(".pt2") or is_operator(model) or ARGUMENTS.fullmatch(model)
     if model not in models and not is_written:
         raise UnknownNameError("model", model, models, "see `joulemap model list`")

@@ -36,12 +36,13 @@ class MeasuredRunOptions(RunOptions):
 
 @command
 def measure(
-    model: Model,
+    model: Model = "",
     *,
     device: Device = option("cpu", "Device of this machine."),
     hardware: str = option("", "Chip id, alias or file of this machine.", metavar="NAME", shown="as detected"),
     threads: int | None = option(None, "Number of CPU threads.", shown="torch's choice"),
-    seconds: float = option(2.0, "Length of the timed window in seconds.", metavar="SECONDS"),
+    parts: bool = option(False, "Measure what the parts of a GPU board draw, instead of a model."),
+    seconds: float = option(2.0, "Length of a timed window in seconds.", metavar="SECONDS"),
     run: MeasuredRunOptions,
     output: OutputOptions,
 ) -> None:
@@ -53,17 +54,29 @@ def measure(
     `host` as MODEL times how long a thread of this machine takes to launch a GPU kernel. Runs in `eager` use the launch
     time of their `--site host`.
 
+    `--parts` measures the power of an NVIDIA board in about forty states, so that `joulemap calibrate` learns what its
+    clocks, units and memory draw. Use an idle board; only root may lock its clocks.
+
     \b
     joulemap measure resnet18
     joulemap measure mobilenet_v2 --threads 1 --seconds 5
     joulemap measure vit_b_16 --device cuda --precision bf16 --batch 32 --runtime graph
     joulemap measure ./mine.py:net --input 1,3,64,64 --hardware ./this.toml --format json
     joulemap measure host
+    joulemap measure --parts --seconds 10
     """
+    if parts or model == HOST:
+        own = {model: parts, "--hardware": hardware and not parts, "--threads": threads is not None}
+        if given := [*(name for name, is_given in own.items() if name and is_given), *name_options(run)]:
+            raise UsageError(f"this measures the machine, not a model; leave out {', '.join(given)}")
+    elif not model:
+        raise UsageError("measure needs a MODEL, `host` or --parts")
+    if parts:
+        table = output.workspace().measure_parts(hardware=hardware or None, seconds=seconds)
+        newest = max(table, key=lambda row: row.measurement_id)
+        output.write_table(table, "model | power_w", answer=f"Each state was measured for {newest.conditions}.")
+        return
     if model == HOST:
-        own = ["--hardware"] * bool(hardware) + ["--threads"] * (threads is not None)
-        if given := [*own, *name_options(run)]:
-            raise UsageError(f"measure host times this machine, not a model; leave out {', '.join(given)}")
         output.present(output.workspace().measure_host(device=device, seconds=seconds))
         return
     answer = output.workspace().measure(

@@ -15,6 +15,9 @@ POWERCAP: Final = Path("/sys/class/powercap")
 
 J_PER_UJ: Final = 1e-6
 J_PER_MJ: Final = 1e-3
+HZ_PER_MHZ: Final = 1e6
+
+Clocks = Sequence[int | None]
 
 
 class EnergyCounter(Protocol):
@@ -123,6 +126,40 @@ class Nvml:
         except Exception:  # no pynvml, no driver and no counter mean the same to the caller
             return None
         return cls(pynvml, handle)
+
+    def lock(self, *clocks: int | None) -> list[bool]:
+        """Lock the clocks of core and memory in MHz, None for the driver's own; return which of them this process may
+        lock.
+        """
+        may = []
+        for kind, mhz in zip(("Gpu", "Memory"), clocks, strict=True):
+            name, ends = (f"Reset{kind}", []) if mhz is None else (f"Set{kind}", [mhz, mhz])
+            try:
+                getattr(self._library, f"nvmlDevice{name}LockedClocks")(self._handle, *ends)
+                may.append(True)
+            except self._library.NVMLError:
+                may.append(False)
+        return may
+
+    def list_clocks(self) -> tuple[Clocks, Clocks]:
+        """Return the highest, a middle and the lowest core clock, and all memory clocks, highest first, in MHz.
+
+        A clock that cannot be locked has None alone, which stands for the present one.
+        """
+        library, board = self._library, self._handle
+        try:
+            memories = sorted(library.nvmlDeviceGetSupportedMemoryClocks(board), reverse=True)
+            cores = sorted(library.nvmlDeviceGetSupportedGraphicsClocks(board, memories[0]), reverse=True)
+        except library.NVMLError:
+            return [None], [None]
+        has_core, has_memory = self.lock(cores[0], memories[0])
+        return [cores[0], cores[len(cores) // 2], cores[-1]] if has_core else [None], memories if has_memory else [None]
+
+    def read_clocks(self) -> tuple[float, float]:
+        """Return the present clocks of the core and of the memory in Hz."""
+        library, board = self._library, self._handle
+        core_mhz = library.nvmlDeviceGetClockInfo(board, library.NVML_CLOCK_SM)
+        return HZ_PER_MHZ * core_mhz, HZ_PER_MHZ * library.nvmlDeviceGetClockInfo(board, library.NVML_CLOCK_MEM)
 
     def start(self) -> None:
         """Read the counter at the start of a measurement."""

@@ -1,8 +1,8 @@
-"""Measurements of whole models, profiled operators, and timings of repeated calls."""
+"""Measurements of whole models, power states and profiled operators, and timings of repeated calls."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Self
 
 import attrs
 
@@ -56,6 +56,43 @@ class Measurement:
     """Coefficients fitted with this row; empty if there are none."""
     stream_count: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
     """CUDA streams of the process that had run a GEMM. Frameworks keep a memory workspace for each of them."""
+
+
+POWER_STATE: Final = "power_state"
+"""Name, before its arguments, that measurements of power states have in place of a model."""
+
+PRODUCTS: Final = ("zeros", "random")
+LOADS: Final = ("idle", "sleep", "spin", "copy", *PRODUCTS)
+"""Loads of power states: no kernel, blocks that wait, blocks that compute integers, a copy, and fp16 GEMMs of zeros and
+of random numbers.
+"""
+
+
+@frozen
+class PowerState:
+    """Load and clocks of a board whose power is measured; it has no latency, so it tests no prediction of a model."""
+
+    load: str = attrs.field(validator=attrs.validators.in_(LOADS))
+    core_hz: float
+    memory_hz: float
+    busy_units: float
+    """Units that hold a block of threads."""
+    bytes_per_s: float
+    """Bytes that a copy reads and writes; 0 for other loads."""
+
+    @property
+    def name(self) -> str:
+        """Name of the state in place of a model, such as `power_state(spin,1.98e+09,2.619e+09,132,0)`."""
+        load, *values = attrs.astuple(self)
+        return f"{POWER_STATE}({','.join([load, *(f'{value:.6g}' for value in values)])})"
+
+    @classmethod
+    def read(cls, name: str) -> Self | None:
+        """Return the state with this name, None for that of a model; ValueError or TypeError for other arguments."""
+        if not name.startswith(f"{POWER_STATE}("):
+            return None
+        load, *values = name[len(POWER_STATE) + 1 :].rstrip(")").split(",")
+        return cls(load, *map(float, values))
 
 
 @frozen(kw_only=True)

@@ -10,7 +10,7 @@ import attrs
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_shipped
 from joulemap.physics.record.calibration import Calibration, CalibrationEntry, is_pace
-from joulemap.physics.record.configuration import BOARD
+from joulemap.physics.record.configuration import BOARD, BUSY_SHARE
 from joulemap.physics.record.quantity import Quantity
 from joulemap.physics.record.target import DEFAULT_MODE
 from joulemap.physics.record.workload import NO_KEY
@@ -101,6 +101,8 @@ def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:
     if calibration.hardware != hardware.id:
         return hardware.inheriting(rest)
     calibrated = hardware.calibrated(rest)
+    if BUSY_SHARE in rest.coefficients:  # a price of the anchor follows from it and from static power
+        calibrated = anchor_hardware(calibrated)
     if not served:
         return calibrated
     plain = Quantity(value=1.0, unit="1", basis="assumed", source=calibration.source, note=PACE_MEANING)
