@@ -124,7 +124,7 @@ def calibrate(
     if not is_dry:
         source.talk(f"fitting a calibration that will be written to {path} …")
     from joulemap.calibrate.calibration import Freedom, calibrate as fit
-    from joulemap.calibrate.part import HELD, fit_parts, join_parts
+    from joulemap.calibrate.part import fit_parts, join_parts, list_held
 
     anchored = anchor_hardware(target)
     version, parts = formula_version(target.architecture), None
@@ -146,7 +146,7 @@ def calibrate(
                 scales=tuple(
                     (one.scale, one.spread)
                     for one in (*spreads.energy_scales, *scale_unattributed(anchored.reference))
-                    if parts is None or HELD.isdisjoint(one.scale.actions)
+                    if parts is None or list_held(parts).isdisjoint(one.scale.actions)
                 ),
             ),
             formula_version=version,

@@ -24,19 +24,15 @@ from joulemap.calibrate.solve import SCALE, add_parts, information, minimize
 from joulemap.domain.measurement import PRODUCTS, PowerState
 from joulemap.physics.power import PowerLaw
 from joulemap.physics.record.calibration import MOST_FACTOR, Calibration, EnergyScale, FittedValue
-from joulemap.physics.record.configuration import BUSY_SHARE
+from joulemap.physics.record.configuration import BUSY_SHARE, CLOCK_ENERGY, STANDBY_ENERGY
 from joulemap.physics.record.hardware import Hardware
-from joulemap.physics.record.reference import CYCLE_ACTION, STATIC_ACTION, ActionKey
+from joulemap.physics.record.reference import ACTIVE_ACTION, CYCLE_ACTION, STATIC_ACTION, ActionKey
 from joulemap.physics.record.target import extend_digest
 from joulemap.physics.workload import Floats
 from joulemap.system.units import FJ_PER_J
 
-STATIC, CLOCK, STANDBY, ACTIVE = "static_power", "clock_energy", "standby_energy", "active_units"
-ACTIVE_ACTION: Final[ActionKey] = ("unit", "active_cycle")
+STATIC, CLOCK, STANDBY, ACTIVE = "static_power", CLOCK_ENERGY, STANDBY_ENERGY, "active_units"
 COLUMNS: Final = (STATIC, CLOCK, STANDBY, ACTIVE, "spin", "copy")
-
-HELD: Final = frozenset({STATIC_ACTION, CYCLE_ACTION, ACTIVE_ACTION})
-"""Actions that a fit to runs may not scale, because power states determine their energies."""
 
 DEFAULT_J: Final = 1e-10
 """Energy of a part without a price and of work, at which the fit starts."""
@@ -113,6 +109,11 @@ def fit_parts(hardware: Hardware, states: States, formula_version: str) -> Calib
         errors=(),
         digest="",
     )
+
+
+def list_held(parts: Calibration) -> set[ActionKey]:
+    """Return the actions that a fit to runs may not scale, because power states determine their energies."""
+    return {STATIC_ACTION, CYCLE_ACTION, *(key for scale in parts.energy_scales for key in scale.actions)}
 
 
 def join_parts(parts: Calibration, runs: Calibration) -> Calibration:
