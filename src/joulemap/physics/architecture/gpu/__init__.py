@@ -59,11 +59,9 @@ from joulemap.physics.record.configuration import CARRIED, PRECISION_BYTES, TF32
 from joulemap.physics.record.engine import name_engine
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import (
-    ACTIVE_ACTION,
     BOARD,
     CLOCK_ACTION,
     CYCLE_ACTION,
-    ISSUE_ACTION,
     OVERHEAD,
     STANDBY_ACTION,
 )
@@ -359,8 +357,8 @@ def _count_cycles(kernels: KernelColumns, placement: GpuPlacement, hardware: Har
         issue = placement.issue_s * engine.issue_hz * engine.issue_share
         return {
             (BOARD, "unattributed_product_cycle"): product,
-            ISSUE_ACTION: issue,
-            ACTIVE_ACTION: product + issue,
+            (BOARD, "unattributed_issue_cycle"): issue,
+            ("unit", "active_cycle"): product + issue,
             ("load_store_unit", "transfer"): placement.near_bytes,
         }
     is_gap = kernels.work.of_kind(OVERHEAD)[kernels.leader]
@@ -378,7 +376,7 @@ def _count_cycles(kernels: KernelColumns, placement: GpuPlacement, hardware: Har
     working = np.where(kernels.work.of_kind(OVERHEAD), running_s * cycles, working)
     return {
         CYCLE_ACTION: working,
-        ACTIVE_ACTION: working,
+        ("unit", "active_cycle"): working,
         ("load_store_unit", "transfer"): moved,
         CLOCK_ACTION: running_s * cycles,
         STANDBY_ACTION: running_s * hardware.memory_bandwidth.value,
