@@ -25,8 +25,8 @@ BOARDS = ("rtx_5090", "rtx_4090", "rx_7900_xtx", "l40s", "rtx_3090", "rtx_a6000"
 ONE_BLOCK = "gemm(m=64,n=64,k=64)"
 
 
-def run(name: str, operator: str, mode: str = "default", boundary: str = "board") -> RunColumns:
-    return run_of(chip.bound(anchor_hardware(find_hardware(name)), mode, boundary), operator, "fp16")
+def run(name: str, operator: str, mode: str = "default") -> RunColumns:
+    return run_of(chip.bound(anchor_hardware(find_hardware(name)), mode, "board"), operator, "fp16")
 
 
 def counts(found: RunColumns, *keys: ActionKey) -> list[float]:
