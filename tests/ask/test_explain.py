@@ -197,7 +197,7 @@ def test_every_action_of_every_hardware_has_a_role() -> None:
             category = action.common_category.replace("unit_memory", "on_chip").replace("chip_memory", "on_chip")
             categories.setdefault(role.role, set()).add(category)
     assert {name: several for name, several in categories.items() if len(several) > 1} == {}
-    assert ROLES.keys() - categories.keys() <= {"busy_cycle", "busy_memory", "host", "host_static"}
+    assert ROLES.keys() - categories.keys() <= {"busy_cycle", "busy_memory", "clock", "standby", "host", "host_static"}
     for architecture in {one.architecture for one in roles.values()}:
         counted = {one.role for one in roles.values() if one.architecture == architecture and one.amount}
         assert counted >= {"mac", "operand", "memory_read", "memory_write", "transport", "instruction", "static"}

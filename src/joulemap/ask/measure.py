@@ -258,12 +258,11 @@ def measure_parts(
     need_torch("measuring the parts of a board")
     from joulemap.ask.calibrate import find_target
     from joulemap.ask.measurement import measurements, store_measurements
-    from joulemap.device.board import open_board
+    from joulemap.device.board import describe_clocks, open_board
 
     board = open_board()
     chip = (find_here("cuda") if hardware is None else find_target(source, hardware)).id
     cores, memories = board.meter.list_clocks()
-    clocks = "the present clock: locking clocks needs root" if None in cores else "locked clocks"
     rows = []
     for state, power_w in board.probe(cores, memories, seconds):
         source.talk(f"{power_w:.1f} W in {state.name}")
@@ -278,7 +277,7 @@ def measure_parts(
                 boundary="board",
                 power_w=power_w,
                 source=f"{ORIGIN} {board.name}",
-                conditions=f"{seconds:g} s at {clocks}",
+                conditions=describe_clocks(cores, seconds),
             )
         )
     store_measurements(source, rows)

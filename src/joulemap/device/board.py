@@ -87,6 +87,11 @@ class Board:
             self.meter.lock(None, None)
 
 
+def describe_clocks(cores: Clocks, seconds: float) -> str:
+    """Return the conditions of states at these core clocks in MHz (None: the present one), each of `seconds`."""
+    return f"{seconds:g} s at {'the present clock: locking clocks needs root' if None in cores else 'locked clocks'}"
+
+
 def open_board() -> Board:
     """Return the first CUDA device; UsageError if there is none, or if its driver counts no energy."""
     gpu, uuid = read_gpu(), str(torch.cuda.get_device_properties(0).uuid)
