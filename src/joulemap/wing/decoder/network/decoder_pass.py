@@ -10,7 +10,7 @@ scattered, then gathered before the next GEMMs, which moves as many bytes as an 
 Source: Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022 (sequence parallel).
 
 An engine and its host add overhead to the kernels of a pass: operators, one for what it grows with. Times and energies
-of one count belong to the engine (`serving.chip`); counts belong to one device's pass.
+of one count belong to the engine (`engine.chip`); counts belong to one device's pass.
 """
 
 from __future__ import annotations
