@@ -11,7 +11,7 @@ TOOL := PYTHONPATH=benchmarks $(BIN)/python -m tools
 BUNDLE := src/joulemap/catalog/data/bundle/version.json
 FORMULAS := $(shell find src/joulemap/physics src/joulemap/bundle src/joulemap/catalog src/joulemap/trace src/joulemap/plan src/joulemap/wing \
 	-path src/joulemap/catalog/data/bundle -prune -o -name generated -prune -o -type f \( -name '*.py' -o -name '*.toml' -o -name '*.csv' \) -print)
-WINGS := embed explore file fleet here hub llm pipeline place tab train verify
+WINGS := decoder embed explore file fleet here hub llm pipeline place tab train verify
 PYTHONS := 3.11 3.12 3.13 3.14
 UV ?= build/uv/bin/uv
 RELEASE := build/release

@@ -15,7 +15,7 @@ from joulemap.plan.reader import reading_if_there
 from joulemap.plan.source import Source
 from joulemap.system.errors import JoulemapError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.decoder.config import Attention, Decoder, Network
+from joulemap.wing.decoder.network.config import Attention, Decoder, Network
 from joulemap.wing.llm.row import ServingRow, read_serving_rows
 from joulemap.wing.llm.serving.deployment import Deployment
 from joulemap.wing.llm.serving.predict import find_deployment, weigh

@@ -20,9 +20,9 @@ import numpy as np
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.quantity import Quantity
 from joulemap.system.errors import Reason
+from joulemap.wing.decoder.engine.stack import Stack, find_stack, load_coefficients
 from joulemap.wing.llm.row import ServingRow
 from joulemap.wing.llm.serving import predict as prediction
-from joulemap.wing.llm.stack import Stack, find_stack, load_coefficients
 from serving_error import find_hardware, read_table
 
 NAMES = ("host_layer", "host_sequence")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.stream import find_stream_ratio, slow_stream
-from joulemap.wing.llm.serving.chip import FEW, TILED
+from joulemap.wing.decoder.engine.chip import FEW, TILED
 from joulemap.wing.llm.serving.deployment import Deployment
 from joulemap.wing.llm.serving.surface import Passes
 

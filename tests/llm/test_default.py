@@ -10,11 +10,11 @@ import pytest
 
 from joulemap.domain.default import SERVED
 from joulemap.plan.source import Source
+from joulemap.wing.decoder.engine.stack import find_stack
+from joulemap.wing.decoder.network.pass_name import find_decoder
 from joulemap.wing.llm.capacity.model import ServedModel
-from joulemap.wing.llm.decoder.pass_name import find_decoder
 from joulemap.wing.llm.serving.surface import Passes
 from joulemap.wing.llm.setting import Serving
-from joulemap.wing.llm.stack import find_stack
 from joulemap.wing.llm.step import predict_step
 
 

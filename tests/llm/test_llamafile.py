@@ -8,9 +8,9 @@ from compare import assert_close
 from joulemap.catalog.family import load_member
 from joulemap.catalog.load import load_catalogue
 from joulemap.physics.record.hardware import Hardware
+from joulemap.wing.decoder.engine.stack import find_stack
 from joulemap.wing.llm.row import read_serving_row
 from joulemap.wing.llm.serving.predict import LOCALSCORE_TESTS, find_deployment
-from joulemap.wing.llm.stack import find_stack
 from served_case import predict_row
 
 NOTE = "means over nine tests (prompts 16-4096, outputs 16-1536 tokens)"

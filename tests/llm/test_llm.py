@@ -28,15 +28,15 @@ from joulemap.store.catalogue import write_doubt, write_scales
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
+from joulemap.wing.decoder.engine.stack import Stack, find_stack
+from joulemap.wing.decoder.option import PassRunOptions
 from joulemap.wing.llm.ask.llm import LlmAnswer
 from joulemap.wing.llm.ask.served import ExaminedDeployment, find_served
 from joulemap.wing.llm.capacity.model import ServedModel
 from joulemap.wing.llm.capacity.row import NOT_STORED, StoredCase, share_assumed
 from joulemap.wing.llm.error_scale import TABLE, load_served_doubt
 from joulemap.wing.llm.generated.row import ServedRow
-from joulemap.wing.llm.option import PassRunOptions
 from joulemap.wing.llm.setting import Serving
-from joulemap.wing.llm.stack import Stack, find_stack
 from joulemap.workspace import Workspace
 from ledger import Book, Part
 
@@ -132,7 +132,7 @@ def without_host() -> Iterator[None]:
         return attrs.evolve(find_stack(name, date), coefficients={})
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("joulemap.wing.llm.stack.find_stack", find_bare)
+        patch.setattr("joulemap.wing.decoder.engine.stack.find_stack", find_bare)
         yield
 
 

@@ -11,6 +11,7 @@ from engine_chip import find_chips
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.memory import find_system, find_usable
+from joulemap.wing.decoder.engine.stack import find_stack
 from joulemap.wing.llm.row import Prediction, ServingRow
 from joulemap.wing.llm.serving.deployment import Deployment
 from joulemap.wing.llm.serving.load import CLIENT_S, Load
@@ -18,7 +19,6 @@ from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.predict import find_deployment, predict
 from joulemap.wing.llm.serving.serve import find_limits, serve
 from joulemap.wing.llm.serving.surface import Passes
-from joulemap.wing.llm.stack import find_stack
 
 
 @cache

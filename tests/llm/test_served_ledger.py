@@ -19,12 +19,12 @@ from joulemap.physics.record.hardware import Hardware
 from joulemap.physics.record.reference import AWAKE_ACTION, OVERHEAD, STATIC_ACTION, WAIT_ACTION, ActionKey
 from joulemap.physics.run import RunColumns
 from joulemap.plan.calibration import use_calibration
+from joulemap.wing.decoder.engine.stack import find_engine, find_stack
+from joulemap.wing.decoder.network.column import pass_columns
+from joulemap.wing.decoder.network.decoder_pass import DecoderPass, list_overhead
 from joulemap.wing.llm.audit import RULE, find_faults
-from joulemap.wing.llm.decoder.column import pass_columns
-from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, list_overhead
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.surface import Passes
-from joulemap.wing.llm.stack import find_engine, find_stack
 from joulemap.workspace import Workspace
 from sample import thin
 

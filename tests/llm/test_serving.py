@@ -15,20 +15,20 @@ from joulemap.catalog.load import find_hardware, load_catalogue
 from joulemap.physics.record.quantity import Evidence, Quantity
 from joulemap.physics.record.runtime import RuntimeName
 from joulemap.system.errors import Reason, UnknownNameError, UsageError
-from joulemap.wing.llm.decoder.config import Published
-from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
-from joulemap.wing.llm.decoder.layer import build_graph
-from joulemap.wing.llm.decoder.pass_name import find_decoder
+from joulemap.wing.decoder.engine.chip import UnderEngine, list_kinds
+from joulemap.wing.decoder.engine.stack import describe_engine, find_engine, find_stack, stack_names
+from joulemap.wing.decoder.network.config import Published
+from joulemap.wing.decoder.network.decoder_pass import DecoderPass
+from joulemap.wing.decoder.network.layer import build_graph
+from joulemap.wing.decoder.network.pass_name import find_decoder
 from joulemap.wing.llm.row import Prediction, ServingRow
 from joulemap.wing.llm.serving.batch import Batch, grow, run_batches
-from joulemap.wing.llm.serving.chip import UnderEngine, list_kinds
 from joulemap.wing.llm.serving.deployment import Deployment, Draft, Guessing, PassWorkloads
 from joulemap.wing.llm.serving.load import Limits, Load
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.predict import choose_precisions, find_deployment, predict
 from joulemap.wing.llm.serving.serve import open_deployment, simulate
 from joulemap.wing.llm.serving.surface import Cost, Passes, choose_knots, choose_steady_knots, count_accepted
-from joulemap.wing.llm.stack import describe_engine, find_engine, find_stack, stack_names
 from pass_surface import StraightPass
 
 

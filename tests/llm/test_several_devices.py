@@ -19,11 +19,11 @@ from compare import assert_close
 from deployed import deploy_decoder, known_decoder
 from joulemap.catalog.load import find_hardware
 from joulemap.plan.anchor import anchor_hardware
+from joulemap.wing.decoder.engine.stack import find_stack
 from joulemap.wing.llm.row import Prediction, ServingRow
 from joulemap.wing.llm.serving.deployment import Deployment
 from joulemap.wing.llm.serving.predict import find_deployment, predict_together
 from joulemap.wing.llm.serving.surface import Passes
-from joulemap.wing.llm.stack import find_stack
 from joulemap.wing.llm.step import predict_step
 
 MEASURED = Path(__file__).parents[1] / "data" / "llm" / "several_devices.csv"

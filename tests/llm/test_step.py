@@ -14,8 +14,8 @@ import pytest
 from joulemap import Passes, evaluate_steps, predict_step
 from joulemap.physics.pipeline import Gathering
 from joulemap.system.errors import JoulemapError, UnknownNameError, UnsupportedError, UsageError
+from joulemap.wing.decoder.network.column import name_pass, pass_columns
 from joulemap.wing.llm import Serving
-from joulemap.wing.llm.decoder.column import name_pass, pass_columns
 from joulemap.wing.llm.serving.pass_error import PassErrors, PassRow, evaluate_rows
 from joulemap.workspace import Workspace
 

@@ -17,6 +17,7 @@ from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Price, Site
 from joulemap.plan.source import Source
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
+from joulemap.wing.decoder.engine.stack import find_stack
 from joulemap.wing.llm.ask.target import LIKELY, choose_row, list_choices
 from joulemap.wing.llm.ask.users import UsersAnswer
 from joulemap.wing.llm.capacity.case import QUALITIES, Case
@@ -42,7 +43,6 @@ from joulemap.wing.llm.serving.load import CLIENT_S
 from joulemap.wing.llm.setting import Serving, load_tables
 from joulemap.wing.llm.show.users import MET
 from joulemap.wing.llm.show.word import TOO_MANY
-from joulemap.wing.llm.stack import find_stack
 from joulemap.workspace import Workspace
 
 SERVING = Serving(prompt=500, output=100)

@@ -8,6 +8,7 @@ import pytest
 from compare import assert_close
 from deployed import known_decoder
 from joulemap.system.errors import UsageError
+from joulemap.wing.decoder.engine.stack import find_stack
 from joulemap.wing.llm.capacity.load import read_load
 from joulemap.wing.llm.capacity.question import Question
 from joulemap.wing.llm.serving.load import Limits, Load, Requests
@@ -15,7 +16,6 @@ from joulemap.wing.llm.serving.request import COUNTED
 from joulemap.wing.llm.serving.serve import simulate, simulate_pools
 from joulemap.wing.llm.serving.warm_up import Pool, add_warm_up, count_in_work
 from joulemap.wing.llm.setting import Serving
-from joulemap.wing.llm.stack import find_stack
 from pass_surface import StraightPass
 
 PLAIN = StraightPass()

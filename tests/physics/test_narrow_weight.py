@@ -113,8 +113,8 @@ def test_formats_have_the_bits_of_their_definition(text: str, bits: float) -> No
 
 @pytest.mark.wings
 def test_experts_are_stored_apart_from_all_else() -> None:
-    from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
-    from joulemap.wing.llm.decoder.pass_name import find_decoder
+    from joulemap.wing.decoder.network.decoder_pass import DecoderPass
+    from joulemap.wing.decoder.network.pass_name import find_decoder
     from joulemap.wing.llm.serving.deployment import PassWorkloads
 
     def describe_step(name: str) -> Together:

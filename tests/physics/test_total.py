@@ -271,9 +271,9 @@ def _each_alone(cls: type[Kinds], kernels: KernelColumns) -> Kinds:
 @pytest.mark.wings
 def test_layers_of_a_divided_model_are_one_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass of 32 equal layers on two devices has the kinds of one layer, and the totals of all layers one by one."""
-    from joulemap.wing.llm.decoder.column import pass_columns
-    from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
-    from joulemap.wing.llm.decoder.pass_name import find_decoder
+    from joulemap.wing.decoder.network.column import pass_columns
+    from joulemap.wing.decoder.network.decoder_pass import DecoderPass
+    from joulemap.wing.decoder.network.pass_name import find_decoder
 
     asked = [(DecoderPass(cached=1000, devices=2, chunk=chunk), batch) for chunk in (0, 500) for batch in (1, 16)]
     model = find_decoder("llama-3.1-8b")

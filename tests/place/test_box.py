@@ -23,12 +23,12 @@ from joulemap.plan.selection import select_chip, select_hardware
 from joulemap.plan.variation import Variation
 from joulemap.system.errors import JoulemapError, UsageError
 from joulemap.system.units import FJ_PER_J
-from joulemap.wing.llm.decoder.config import Experts
-from joulemap.wing.llm.decoder.pass_name import find_decoder
+from joulemap.wing.decoder.engine.stack import find_engine
+from joulemap.wing.decoder.network.config import Experts
+from joulemap.wing.decoder.network.pass_name import find_decoder
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
 from joulemap.wing.llm.serving.offload import Offload, Way
 from joulemap.wing.llm.serving.surface import Passes
-from joulemap.wing.llm.stack import find_engine
 from joulemap.wing.place.box.column import evaluate_box
 from joulemap.wing.place.box.hardware import BoxHardware, combine
 from joulemap.wing.place.box.problem import build_problem

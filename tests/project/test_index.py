@@ -15,7 +15,7 @@ import joulemap
 
 PACKAGE = Path(joulemap.__file__).parent
 
-FOLDERS = ("physics", "wing/fleet", "wing/llm", "wing/place")
+FOLDERS = ("physics", "wing/decoder", "wing/fleet", "wing/llm", "wing/place")
 """Folders whose code runs in a browser."""
 
 REFUSING = {"bincount": 0, "choose": 0, "reduceat": 1, "repeat": 1, "take": 1}

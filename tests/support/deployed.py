@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from joulemap.physics.record.hardware import Hardware
-from joulemap.wing.llm.decoder.config import Decoder
-from joulemap.wing.llm.decoder.pass_name import find_decoder
+from joulemap.wing.decoder.engine.stack import Stack
+from joulemap.wing.decoder.network.config import Decoder
+from joulemap.wing.decoder.network.pass_name import find_decoder
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
-from joulemap.wing.llm.stack import Stack
 
 
 def known_decoder(name: str) -> Decoder:

@@ -43,7 +43,7 @@ class Copy:
 
     PROGRAM = (
         "import json\nfrom joulemap.plan.model import find_outdated\nfrom joulemap.trace import version\n"
-        "from joulemap.wing.llm.decoder.pass_name import decoder_version\n"
+        "from joulemap.wing.decoder.network.pass_name import decoder_version\n"
         "print(json.dumps([sorted(find_outdated()), version.operator_version(), decoder_version(), "
         "version.tracer_version()]))"
     )
@@ -129,7 +129,7 @@ def test_a_changed_formula_outdates_the_models_that_contain_its_operators(case: 
 
 @pytest.mark.wings
 def test_a_new_formula_changes_no_version_of_passes(package: Copy) -> None:
-    from joulemap.wing.llm.decoder.pass_name import decoder_version
+    from joulemap.wing.decoder.network.pass_name import decoder_version
 
     file, before, after, _, _ = FORMULA_CHANGES["a new operator"]
     assert package.read(file, before, after)[2] == decoder_version()

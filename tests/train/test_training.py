@@ -25,7 +25,7 @@ from joulemap.physics.width import Widths
 from joulemap.physics.workload import columns_of
 from joulemap.plan.workload import find_model, trace
 from joulemap.system.errors import ModelError, UsageError
-from joulemap.wing.llm.stack import CONTEXT
+from joulemap.wing.decoder.engine.stack import CONTEXT
 from joulemap.wing.train.generated.row import TrainedStep
 from joulemap.wing.train.row import add_up_step, find_fullest_memory
 from joulemap.wing.train.step_name import read_step

@@ -48,7 +48,7 @@ UNIT_STREAM: Final = "unit_stream"
 STREAM_NORM: Final = 4.0
 """Exponent of the norm that combines the rates of memory and of the units that stream from it.
 
-Source: llama.cpp on NVIDIA boards, as the coefficient `unit_stream` (wing/llm/data/stack/llamacpp.toml).
+Source: llama.cpp on NVIDIA boards, as the coefficient `unit_stream` (wing/decoder/engine/data/stack/llamacpp.toml).
 """
 
 

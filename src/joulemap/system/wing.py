@@ -1,7 +1,7 @@
 """Register wings: packages that add commands, questions, model names or kinds of hardware to the core.
 
-A wing is a package with a function `register` that returns a `Wing`. Eleven are built in, under `joulemap.wing`. Those
-of other distributions are found by their entry points:
+A wing is a package with a function `register` that returns a `Wing`. Thirteen are built in, under `joulemap.wing`.
+Those of other distributions are found by their entry points:
 
     [project.entry-points."joulemap.wings"]
     toy = "toy_wing:register"
@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, NamedTuple
 from joulemap.system.entry_point import list_entry_points
 
 BUILT_IN: Final = (
-    "pipeline", "embed", "explore", "file", "fleet", "here", "hub", "llm", "place", "tab", "train", "verify",
+    "pipeline", "embed", "explore", "file", "fleet", "here", "hub", "decoder", "llm", "place", "tab", "train", "verify",
 )  # fmt: skip
 """Built-in wings. They are listed because an editable install keeps its original entry points."""
 

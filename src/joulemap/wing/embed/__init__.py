@@ -33,5 +33,5 @@ def register() -> Wing:
             "joulemap.wing.embed.vidur:VidurPredictor",
             "joulemap.wing.embed.vidur:VidurTime",
         ),
-        uses=("llm",),
+        uses=("decoder", "llm"),
     )

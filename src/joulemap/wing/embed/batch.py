@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from joulemap.prediction import check_count
-from joulemap.wing.llm.serve import VERIFIED, Passes, StepPredictor
+from joulemap.wing.decoder import VERIFIED
+from joulemap.wing.llm.serve import Passes, StepPredictor
 
 Request = tuple[int, int]
 """New tokens of a request, and its tokens in the KV cache before them."""

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from joulemap.prediction import check_count
+from joulemap.wing.decoder import VERIFIED
 from joulemap.wing.embed.batch import (
     Request,
     are_suffixes,
@@ -22,7 +23,7 @@ from joulemap.wing.embed.batch import (
     make_pass,
     read_sizes,
 )
-from joulemap.wing.llm.serve import VERIFIED, StepPredictor
+from joulemap.wing.llm.serve import StepPredictor
 
 IMPOSSIBLE_S = -1.0
 """Time of a batch that memory does not hold, as the simulator expects it."""

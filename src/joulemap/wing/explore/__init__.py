@@ -33,5 +33,5 @@ def register() -> Wing:
         },
         queries=("explore",),
         public=("joulemap.wing.explore.lake.fill:fill", "joulemap.wing.explore.lake.block:describe_block"),
-        uses=("llm",),
+        uses=("decoder",),
     )

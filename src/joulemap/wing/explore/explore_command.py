@@ -13,8 +13,8 @@ from joulemap.cli.command import advanced, command, option
 from joulemap.cli.option.run import MODEL_HELP, CandidateRunOptions
 from joulemap.cli.voice import voice
 from joulemap.system import UsageError
+from joulemap.wing.decoder import PassRunOptions
 from joulemap.wing.explore.option import DesignOptions
-from joulemap.wing.llm.option import PassRunOptions
 
 
 @command

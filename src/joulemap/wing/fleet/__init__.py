@@ -29,5 +29,5 @@ def register() -> Wing:
             "report_options": "joulemap.wing.fleet.option:ReportDemandOptions",
         },
         queries=("fleet",),
-        uses=("llm",),
+        uses=("decoder", "llm"),
     )

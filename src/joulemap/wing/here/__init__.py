@@ -23,5 +23,5 @@ def register() -> Wing:
         },
         questions={"here": Ask("joulemap.wing.here.ask.here", is_shared=False)},
         parts={"words": "joulemap.wing.here.show.word:WORDS"},
-        uses=("llm", "place"),
+        uses=("decoder", "llm", "place"),
     )

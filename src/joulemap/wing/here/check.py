@@ -45,7 +45,7 @@ def list_served_checks(
     `host` is the processor, which may hold a part of the model. Decode, which the answer is about, comes before
     prefill.
     """
-    from joulemap.wing.llm.serve import find_gguf
+    from joulemap.wing.decoder import find_gguf
 
     divided = LAYERS.match(row.fits) if row is not None else None
     run = CheckedRun(

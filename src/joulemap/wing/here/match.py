@@ -353,7 +353,8 @@ def _adapt_entry(
     reported = memory.capacity_bytes if shares else card.memory_bytes if card else None
     capacity = reported
     if reported and not shares:
-        from joulemap.wing.llm.serve import find_engine, find_memory_share
+        from joulemap.wing.decoder import find_engine
+        from joulemap.wing.llm.serve import find_memory_share
 
         # the memory share of the engine turns nominal memory into that of drivers; here it is known
         capacity = reported / find_memory_share(find_engine(ENGINE), hardware.memory_type)

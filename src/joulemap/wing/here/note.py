@@ -37,7 +37,7 @@ def _describe_reserve(devices: Sequence[Device]) -> Iterator[str]:
 
 def read_file_notes(model: str) -> tuple[Sequence[str], Sequence[str]]:
     """Return (notes on missing weights of a model file, its other notes)."""
-    from joulemap.wing.llm.serve import find_decoder
+    from joulemap.wing.decoder import find_decoder
 
     decoder = find_decoder(model) if model else None
     if decoder is None:

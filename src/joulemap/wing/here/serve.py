@@ -16,6 +16,7 @@ import attrs
 from joulemap.domain import SERVED, Settings, find_unknown
 from joulemap.plan import AtLink
 from joulemap.system import JoulemapError, UnsupportedError, frozen
+from joulemap.wing.decoder import read_decoder
 from joulemap.wing.here.generated.row import DeviceRow, ServedHere
 from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, MatchedChips
 from joulemap.wing.here.show.word import JOINED, SEVERAL_LABEL, SPLIT, SPLIT_EXPERTS, SPLIT_LABEL
@@ -31,7 +32,6 @@ from joulemap.wing.llm.serve import (
     Way,
     divide_between,
     list_rows,
-    read_decoder,
     serve,
 )
 

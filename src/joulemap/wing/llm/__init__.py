@@ -1,4 +1,4 @@
-"""Language model serving: passes by name, engines, latency and cost per token."""
+"""Language model serving: requests, batches and loads, latency and cost per token."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 from joulemap.system import Ask, Command, Wing, make_lookup
 
 if TYPE_CHECKING:
-    from joulemap.domain.dimension import Dimension
     from joulemap.wing.llm.generated.public import *
 else:
     __getattr__, __dir__ = make_lookup(__name__, "joulemap.wing.llm.generated.public")
@@ -42,11 +41,8 @@ def register() -> Wing:
         figures={"frontier": ("joulemap.wing.llm.ask.llm", "llm")},
         parts={
             "error_groups": "joulemap.wing.llm.error_scale:GROUP",
-            "models": "joulemap.wing.llm.model_name:NAMES",
             "measured": "joulemap.wing.llm.row:KIND",
-            "dimensions": "joulemap.wing.llm:list_dimensions",
             "energies": "joulemap.wing.llm:ENERGIES",
-            "run_options": "joulemap.wing.llm.option:PassRunOptions",
             "scores": "joulemap.wing.llm.prediction:ensure_served",
             "contrasts": "joulemap.wing.llm.ask.phases:PHASES",
             "words": "joulemap.wing.llm.show.word:WORDS",
@@ -64,21 +60,5 @@ def register() -> Wing:
             "joulemap.wing.llm.step:StepPrediction",
             "joulemap.wing.llm.step:StepTable",
         ),
-        uses=("hub", "place"),
-    )
-
-
-def list_dimensions() -> tuple[Dimension, ...]:
-    """Return the dimensions that distinguish passes of a language model, in addition to its name."""
-    from joulemap.domain.dimension import Dimension
-    from joulemap.system import join_choices
-    from joulemap.wing.llm.phase import MIXED, PHASE_NAMES
-
-    choices = join_choices([*PHASE_NAMES, MIXED])
-    meaning = f"Phase of a language model's pass: {choices}; empty for any other model"
-    count = "CAST(coalesce(w.dimensions['device_count'], '1') AS INTEGER)"
-    return (
-        Dimension(name="phase", table="dimensions", meaning=meaning),
-        Dimension(name="engine", table="dimensions"),
-        Dimension(name="device_count", table="dimensions", shown=count),
+        uses=("decoder", "place"),
     )

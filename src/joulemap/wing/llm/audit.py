@@ -35,8 +35,7 @@ def find_faults(connection: Connection) -> Iterator[Fault]:
         return
     from joulemap.plan import formula_version
     from joulemap.store.hardware import read_hardware
-    from joulemap.wing.llm.decoder.pass_name import decoder_version, find_pass
-    from joulemap.wing.llm.serving.chip import scale
+    from joulemap.wing.decoder import decoder_version, find_pass, scale
     from joulemap.wing.llm.serving.deployment import UNLIMITED, PassWorkloads
 
     by_decoder: dict[str, PassWorkloads] = {}

@@ -20,7 +20,7 @@ def llm(
         typer.Argument(
             metavar="MODEL",
             help="Language model such as llama-3.1-8b, its config.json or folder, file.py:factory or hf:NAME.",
-            autocompletion=offer("joulemap.wing.llm.decoder.pass_name:list_decoders", is_one=True),
+            autocompletion=offer("joulemap.wing.decoder.network.pass_name:list_decoders", is_one=True),
         ),
     ],
     *,
@@ -50,7 +50,7 @@ def llm(
     joulemap llm deepseek-r1 h200_sxm --precision fp8 --devices 8 --expert-devices 8 --batch 64
     """
     settings = run.settings(**hardware.keywords())
-    from joulemap.wing.llm.source import find_mixed
+    from joulemap.wing.place import find_mixed
 
     if find_mixed(settings) is not None:
         divided = output.workspace().offload(model, settings, serving=serving.read())

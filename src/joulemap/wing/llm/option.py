@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-import attrs
-
 from joulemap.cli import (
     GIVEN,
     OutputOptions,
@@ -21,13 +19,12 @@ from joulemap.cli import (
     repeat_options,
 )
 from joulemap.cli.command import advanced, option, optional
-from joulemap.cli.option.run import WEIGHT_HELP, ManyRunOptions, WholeRunOptions
+from joulemap.cli.option.run import WEIGHT_HELP, ManyRunOptions
 from joulemap.cli.output import OUTPUT_HELP
-from joulemap.system import UsageError, frozen, join_choices, read_whole
-from joulemap.wing.llm.phase import ANSWER, PHASE, PHASE_NAMES, PHASES, PROMPT, PhaseName
+from joulemap.system import UsageError, frozen, read_whole
+from joulemap.wing.decoder import ENGINE, complete_engines
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import SettingsKeywords
     from joulemap.wing.llm.capacity.users import LatencyTarget
     from joulemap.wing.llm.setting import Serving
 
@@ -38,18 +35,6 @@ DEVICES_HELP: Final = "Tensor-parallel devices (some engines: stages), one or se
 
 BATCHES: Final = "1,8,64"
 """Default batch sizes of `llm`."""
-
-PRECISION: Final = "bf16"
-"""Default precision of a language model."""
-
-
-ENGINE: Final = "vllm"
-"""Default serving engine."""
-
-complete_engines: Final = offer("joulemap.wing.llm.stack:stack_names")
-
-PASS: Final = ("prompt", "cached", "devices", "expert_devices", "engine")
-"""Options that describe one pass of a model."""
 
 REPEATED: Final = (
     "prompt", "output_tokens", "engine", "cache", "prefix_hit", "turns", "pause", "cache_tier", "speculate",
@@ -135,7 +120,7 @@ class ServerOptions:
         "Draft model with the same tokenizer, or `layer` for one more layer.",
         metavar="MODEL",
         shown="drafts at no cost",
-        complete=offer("joulemap.wing.llm.decoder.pass_name:list_decoders", is_one=True),
+        complete=offer("joulemap.wing.decoder.network.pass_name:list_decoders", is_one=True),
     )
     handover: str = advanced(
         "50GB/s",
@@ -242,74 +227,6 @@ class ServingOptions(ServerOptions):
         from joulemap.wing.llm.capacity.users import LatencyTarget
 
         return LatencyTarget(users=self.users, first_token_s=times[0], between_s=times[1])
-
-
-@frozen(kw_only=True)
-class PassRunOptions(WholeRunOptions):
-    """Options for running a model, or one pass of a served language model."""
-
-    phase: PhaseName | None = option(
-        None,
-        f"One pass of a language model: {join_choices([f'{one.label} (--{one.option})' for one in PHASES])}.",
-        metavar="|".join(PHASE_NAMES),
-        shown="whole model",
-    )
-    prompt: int = advanced(2048, f"Prompt length in tokens, for {PROMPT.label}.", metavar="TOKENS", min=1)
-    cached: int = advanced(2048, f"Tokens in the KV cache before {ANSWER.label}.", metavar="TOKENS", min=0)
-    devices: int = advanced(1, "Tensor-parallel devices of the pass.", min=1)
-    expert_devices: int = advanced(1, "Expert-parallel devices, out of --devices.", min=1)
-    engine: str = advanced(
-        "",
-        "Serving engine whose kernels run the pass.",
-        metavar="NAME",
-        shown=ENGINE,
-        complete=complete_engines,
-    )
-    precision: str = precisions("", shown="fp32; bf16 with --phase")
-
-    def name(self, model: str) -> str:
-        """Return the name of the pass, or of the model if no phase is given."""
-        if self.phase is None:
-            if given := repeat_options(self, PASS):
-                raise UsageError(
-                    f"{given[0]} needs a pass: add {join_choices([f'--phase {one}' for one in PHASE_NAMES])}"
-                )
-            return model
-        phase = PHASE[self.phase]
-        sizes: dict[str, int | str] = {phase.size: getattr(self, phase.option)}
-        sizes |= {name: getattr(self, name) for name in ("devices", "expert_devices") if getattr(self, name) > 1}
-        sizes["engine"] = self.engine or ENGINE
-        return f"{model}({','.join(f'{name}={size}' for name, size in sizes.items())})"
-
-    def of_checkpoint(self, model: str) -> PassRunOptions:
-        """Return the options; a pass without a stated precision gets the weight format of the checkpoint."""
-        if self.phase is None:
-            return self
-        from joulemap.wing.llm.capacity.question import find_published
-        from joulemap.wing.llm.decoder.pass_name import find_file_engine
-
-        engine = self.engine or find_file_engine(model)
-        weights = self.weight_precision
-        if weights or not self.precision:
-            weights = find_published(model, engine, weights)
-        return attrs.evolve(self, engine=engine, weight_precision=weights)
-
-    def keywords(self) -> SettingsKeywords:
-        """Return the settings of these options as keywords."""
-        return super(PassRunOptions, self._with_usual()).keywords()
-
-    def repeat(self) -> tuple[str, ...]:
-        """Return these options as the words that a follow-up command on the named pass repeats."""
-        return repeat_options(self if self.phase is None else self._with_usual(), self.repeated)
-
-    def _with_usual(self) -> PassRunOptions:
-        """Return the options with default precision and, for a pass, the engine's runtime filled in."""
-        if self.phase is None:
-            return self
-        from joulemap.wing.llm.stack import find_engine
-
-        runtime = self.runtime or find_engine(self.engine or ENGINE).runtime
-        return attrs.evolve(self, precision=self.precision or PRECISION, runtime=runtime)
 
 
 @frozen(kw_only=True)

@@ -30,12 +30,11 @@ from joulemap.store.digest import SERVING_PREDICTION
 from joulemap.store.reason import write_values
 from joulemap.system import CatalogueError, Reason, UnknownNameError, UsageError, digest_code, frozen, package_version
 from joulemap.system.resource import remember
-from joulemap.wing.llm.decoder.pass_name import decoder_version
+from joulemap.wing.decoder import decoder_version, list_engine_files
 from joulemap.wing.llm.row import Prediction, ServingRow, read_serving_rows
-from joulemap.wing.llm.stack import NUMBERS, RELEASES
 
 CODE: Final = (
-    "wing/llm/serving", "wing/llm/client.py", "wing/llm/stack.py", "wing/llm/row.py", "wing/llm/error_scale.py",
+    "wing/decoder/engine", "wing/llm/serving", "wing/llm/client.py", "wing/llm/row.py", "wing/llm/error_scale.py",
     "physics/record/weight.py", "physics/interval",
 )  # fmt: skip
 """Code that predictions depend on, in addition to passes, the formulas of the class and its hardware."""
@@ -88,7 +87,7 @@ def serving_version() -> str:
 def _digest() -> str:
     digest = hashlib.sha256(f"{decoder_version()} {digest_code(*CODE)}".encode())
     paths = (path for pattern in FILES for path in DATA.glob(pattern))
-    for path in sorted((*paths, *RELEASES.glob("*.toml"), NUMBERS)):
+    for path in sorted((*paths, *list_engine_files())):
         digest.update(path.name.encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -8,7 +8,7 @@ import attrs
 
 from joulemap.ask import Answer, ReportPart
 from joulemap.ask.report import attempt
-from joulemap.wing.llm.decoder.pass_name import is_pass
+from joulemap.wing.decoder import is_pass
 
 if TYPE_CHECKING:
     from joulemap.domain import Settings

@@ -18,22 +18,8 @@ from joulemap.wing.llm.capacity.search import (
     keep_better as keep_better,
     size_pools as size_pools,
 )
-from joulemap.wing.llm.decoder.decoder_pass import VERIFIED as VERIFIED, DecoderPass as DecoderPass
-from joulemap.wing.llm.decoder.layer import describe_step as describe_step
-from joulemap.wing.llm.decoder.pass_name import (
-    GGUF as GGUF,
-    find_by_size as find_by_size,
-    find_decoder as find_decoder,
-    find_gguf as find_gguf,
-    find_shipped as find_shipped,
-    is_pass as is_pass,
-    list_decoders as list_decoders,
-    split_pass as split_pass,
-)
 from joulemap.wing.llm.error_scale import load_served_doubt as load_served_doubt
-from joulemap.wing.llm.file.gguf import load_tables as load_tables
 from joulemap.wing.llm.generated.row import ServedRow as ServedRow
-from joulemap.wing.llm.phase import ANSWER as ANSWER, PROMPT as PROMPT, READING_RATE as READING_RATE
 from joulemap.wing.llm.prediction import ServingPrediction as ServingPrediction, predict_served as predict_served
 from joulemap.wing.llm.row import (
     LOCALSCORE as LOCALSCORE,
@@ -47,15 +33,8 @@ from joulemap.wing.llm.serving.offload import Way as Way
 from joulemap.wing.llm.serving.predict import find_deployment as find_deployment
 from joulemap.wing.llm.serving.serve import Throughput as Throughput
 from joulemap.wing.llm.serving.surface import Passes as Passes
-from joulemap.wing.llm.setting import SERVING as SERVING, Serving as Serving
+from joulemap.wing.llm.setting import READING_RATE as READING_RATE, SERVING as SERVING, Serving as Serving
 from joulemap.wing.llm.show.serving import describe_served as describe_served
-from joulemap.wing.llm.source import open_boxes as open_boxes, read_decoder as read_decoder
-from joulemap.wing.llm.stack import (
-    find_engine as find_engine,
-    find_overhead as find_overhead,
-    find_stack as find_stack,
-    stack_names as stack_names,
-)
 from joulemap.wing.llm.step import (
     StepPredictor as StepPredictor,
     evaluate_steps as evaluate_steps,

@@ -16,13 +16,14 @@ from joulemap.catalog import DATA
 from joulemap.domain import ABOVE_0, each_count, each_text, is_count
 from joulemap.domain.field import as_path, whole_to, within
 from joulemap.system import UsageError, frozen, parse_si, read_real, read_whole
+from joulemap.wing.decoder import MOST_GUESSED
 from joulemap.wing.llm.client import CLIENTS
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.serving.load import Load, Tier
 
-MOST_GUESSED: Final = 15
-"""Maximum draft tokens per sequence and step."""
+READING_RATE: Final = 5.0
+"""Tokens per second that a person reads. Source: assumed; 240 English words a minute at 1.3 tokens a word are 5.2."""
 
 
 def _count(default: int = 1) -> Any:

@@ -20,18 +20,25 @@ from numpy.typing import ArrayLike, NDArray
 from joulemap.physics import GGUF_METHOD, Change, Floats, Hardware, change_hardware, list_constants, read_weight_format
 from joulemap.prediction import check_count, check_names, find_chip, find_constant, read_changes, read_numbers
 from joulemap.system import UnknownNameError, UnsupportedError, UsageError, define, frozen
+from joulemap.wing.decoder import (
+    CACHES,
+    FP4,
+    VERIFIED,
+    Asked,
+    Decoder,
+    check_devices,
+    find_decoder,
+    find_engine,
+    list_decoders,
+    name_pass,
+)
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.decoder.column import Asked, name_pass
-from joulemap.wing.llm.decoder.config import Decoder
-from joulemap.wing.llm.decoder.decoder_pass import CACHES, VERIFIED, check_devices
-from joulemap.wing.llm.decoder.pass_name import find_decoder, list_decoders
 from joulemap.wing.llm.error_scale import load_served_doubt
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads, check_links
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.pass_error import PassErrors, find_errors
 from joulemap.wing.llm.serving.surface import Passes, Table, choose_knots
 from joulemap.wing.llm.setting import Serving
-from joulemap.wing.llm.stack import FP4, find_engine
 
 MEMORY: Final = "memory"
 """Code of a refusal for a step whose sequences exceed the memory of a device."""

@@ -10,5 +10,5 @@ def register() -> Wing:
     return Wing(
         name="tab",
         commands={"page": Command("joulemap.wing.tab.page_command", group="understand", is_advanced=True)},
-        uses=("llm",),
+        uses=("decoder", "llm"),
     )

@@ -70,7 +70,7 @@ def record() -> dict[str, Any]:
             read.add(str(given[0]))
 
     sys.addaudithook(note)
-    from joulemap.wing.llm.serve import load_tables
+    from joulemap.wing.decoder import load_tables
     from joulemap.wing.tab import reply
     from joulemap.wing.tab.state import DEFAULTS
 

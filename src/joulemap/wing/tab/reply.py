@@ -16,7 +16,7 @@ from joulemap.bundle import load_chips, open_zoo
 from joulemap.catalog import ZOO
 from joulemap.physics import PRECISION_BYTES, RUNTIME_NAMES
 from joulemap.system import JoulemapError, UsageError
-from joulemap.wing.llm.serve import GGUF
+from joulemap.wing.decoder import GGUF
 from joulemap.wing.tab import show
 from joulemap.wing.tab.compared import compare, explain
 from joulemap.wing.tab.renderer import LONGEST, find_chips, spell_names

@@ -14,7 +14,8 @@ from joulemap.prediction import find_constant
 from joulemap.show import show_quantity
 from joulemap.show.caveat import RANGES
 from joulemap.system import JoulemapError, ModelError, UnknownNameError, frozen
-from joulemap.wing.llm.serve import GGUF, READING_RATE, Passes, find_decoder, find_engine, list_decoders, predict_step
+from joulemap.wing.decoder import GGUF, find_decoder, find_engine, list_decoders
+from joulemap.wing.llm.serve import READING_RATE, Passes, predict_step
 from joulemap.wing.tab import show
 from joulemap.wing.tab.draw import draw_intervals
 from joulemap.wing.tab.state import Answer, State, find_plain, read_whole

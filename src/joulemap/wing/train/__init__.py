@@ -32,5 +32,5 @@ def register() -> Wing:
             "energies": "joulemap.wing.train:ENERGIES",
         },
         queries=("train",),
-        uses=("llm",),
+        uses=("decoder", "place"),
     )

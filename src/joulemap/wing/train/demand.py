@@ -149,7 +149,7 @@ def list_steps(model: str, training: Training, settings: Settings, selection: Se
 
 def _name_model(model: str, training: Training) -> tuple[str, bool]:
     """Return the name of the model inside a step's name, with its tokens, and whether it is a language model."""
-    from joulemap.wing.llm.serve import find_decoder, is_pass, split_pass
+    from joulemap.wing.decoder import find_decoder, is_pass, split_pass
 
     if not is_pass(model):
         given = {"--tensor-devices": training.tensor_devices > 1, "--pipeline-devices": training.pipeline_devices > 1,
@@ -208,7 +208,7 @@ def suggest(step: TrainingStep, batch: int, runtime: str, hardware: Hardware) ->
 
     Less memory per device comes first, then fewer samples, more devices, and adapters in place of all weights.
     """
-    from joulemap.wing.llm.serve import find_overhead
+    from joulemap.wing.decoder import find_overhead
 
     capacity = hardware.memory_capacity.value
 

@@ -14,7 +14,7 @@ from joulemap.plan import Model, Plan, PlannedRun, Source, find_workload_id, ope
 from joulemap.plan.stored_runs import StoredRuns
 from joulemap.store import fetch, read_columns
 from joulemap.system import UnsupportedError
-from joulemap.wing.llm.serve import find_overhead
+from joulemap.wing.decoder import find_overhead
 from joulemap.wing.train.demand import TOKENS, TRAINED, TrainingStep, suggest
 from joulemap.wing.train.generated.row import TrainedStep, TrainingRow
 from joulemap.wing.train.row import OK, REFUSED, TOO_LARGE, WholeStep, add_up_step, find_fullest_memory, form_row

@@ -23,5 +23,5 @@ def register() -> Wing:
         },
         tools={"verify": "verify"},
         parts={"words": "joulemap.wing.verify.show.word:WORDS"},
-        uses=("llm", "train"),
+        uses=("decoder", "llm", "train"),
     )

@@ -21,7 +21,8 @@ from joulemap.domain import DEFAULT_MODE, SCOPE, HardwareEntry, HardwareRef, Mea
 from joulemap.physics import ROLE_CODE, RUNTIME, RUNTIME_NAMES, Calibration
 from joulemap.plan import Source, known_hardware, read_known
 from joulemap.system import UnknownNameError, frozen
-from joulemap.wing.llm.serve import ServingRow, find_stack
+from joulemap.wing.decoder import find_stack
+from joulemap.wing.llm.serve import ServingRow
 from joulemap.wing.verify.forecast import Case, Figure, Forecast, forecast, measured_of
 from joulemap.wing.verify.generated.row import CauseRow
 from joulemap.wing.verify.show.word import describe_change

@@ -37,19 +37,16 @@ from joulemap.system import (
     frozen,
 )
 from joulemap.system.errors import AmbiguousNameError
-from joulemap.wing.llm.serve import (
-    Room,
-    ServingRow,
-    check_measured,
+from joulemap.wing.decoder import (
     find_by_size,
     find_decoder,
-    find_deployment,
     find_engine,
     find_shipped,
     find_stack,
     list_decoders,
     stack_names,
 )
+from joulemap.wing.llm.serve import Room, ServingRow, check_measured, find_deployment
 from joulemap.wing.verify.measured import (
     LEFT_OUT,
     Cells,

@@ -19,7 +19,8 @@ from joulemap.domain import HardwareRef, Measurement
 from joulemap.physics import FLOPS_PER_MAC, NO_KEY, ROLE_CODE, Hardware, Widths, columns_of
 from joulemap.physics.record.configuration import SYSTEM
 from joulemap.plan import Source, known_hardware, read_known
-from joulemap.wing.llm.serve import DecoderPass, ServingRow, describe_step, find_decoder
+from joulemap.wing.decoder import DecoderPass, describe_step, find_decoder
+from joulemap.wing.llm.serve import ServingRow
 from joulemap.wing.verify.show.word import make_reason
 
 if TYPE_CHECKING:

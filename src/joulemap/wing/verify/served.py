@@ -28,7 +28,8 @@ from joulemap.physics import Calibration, Hardware, name_pace
 from joulemap.physics.record.calibration import FittedValue, is_pace
 from joulemap.plan import Source, formula_version, reading_if_there, use_calibration
 from joulemap.system import NoMeasurementError, UsageError
-from joulemap.wing.llm.serve import ANSWER, PROMPT, ServingRow, read_serving_rows
+from joulemap.wing.decoder import ANSWER, PROMPT
+from joulemap.wing.llm.serve import ServingRow, read_serving_rows
 from joulemap.wing.verify.forecast import Case, Forecast, forecast
 
 PRIOR_MODELS: Final = 1.0

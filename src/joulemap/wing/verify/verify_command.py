@@ -14,7 +14,8 @@ from joulemap.cli.complete import complete_runtimes
 from joulemap.cli.option.run import CALIBRATION_HELP
 from joulemap.physics import RUNTIME_NAMES
 from joulemap.system import UnscoredError, frozen, join_choices
-from joulemap.wing.llm.option import ServedOutputOptions, complete_engines
+from joulemap.wing.decoder import complete_engines
+from joulemap.wing.llm.option import ServedOutputOptions
 
 
 @frozen(kw_only=True)

@@ -16,11 +16,12 @@ from joulemap.plan import Selection, Source, plan_selected, select_hardware
 from joulemap.plan.workload import choose_batches
 from joulemap.store import fetch
 from joulemap.system import UsageError, frozen
+from joulemap.wing.decoder import list_decoders
 from joulemap.wing.fleet.capacity.rank import Terms
 from joulemap.wing.fleet.capacity.row import FleetRow, Sizing
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.fleet.generated.row import MixedRow, Station
-from joulemap.wing.llm.serve import Serving, list_decoders
+from joulemap.wing.llm.serve import Serving
 
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
 """Default batch sizes; batches of other sizes get interpolated times."""

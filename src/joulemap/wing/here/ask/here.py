@@ -27,6 +27,7 @@ from joulemap.domain import SETTINGS, Settings, Table, make_table, take
 from joulemap.physics import probability_better
 from joulemap.plan import Source
 from joulemap.system import UsageError, frozen
+from joulemap.wing.decoder import find_decoder
 from joulemap.wing.here.check import EXPERTS, list_run_checks, list_served_checks
 from joulemap.wing.here.generated.row import DeviceRow, RunHere, ServedHere
 from joulemap.wing.here.match import CPU, GPU, NPU, Device, MatchedChips, match_machine
@@ -42,7 +43,7 @@ from joulemap.wing.here.serve import (
     serve_model,
     serve_popular,
 )
-from joulemap.wing.llm.serve import READING_RATE, ServingRow, find_decoder
+from joulemap.wing.llm.serve import READING_RATE, ServingRow
 
 RATE: Final = "tokens_per_s"
 LARGEST: Final = "largest_model"

@@ -21,6 +21,7 @@ from joulemap.ask import (
     find_caveats,
 )
 from joulemap.domain import first_of_each
+from joulemap.wing.decoder import ANSWER, PHASE_NAMES
 from joulemap.wing.llm.ask.served import (
     COST,
     DECODE_ENERGY,
@@ -37,7 +38,6 @@ from joulemap.wing.llm.capacity.case import OK, TOO_LARGE
 from joulemap.wing.llm.capacity.question import Question
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.generated.row import ServedPhase, ServedRow, ServedWinner
-from joulemap.wing.llm.phase import ANSWER, PHASE_NAMES
 
 GOALS: Final[Mapping[str, str]] = {
     "between_tokens": TIME, "cost": COST, "energy": DECODE_ENERGY, "first_token": FIRST

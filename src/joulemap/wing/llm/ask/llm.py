@@ -14,6 +14,7 @@ from joulemap.domain import SERVED, Settings, Table, make_table, name_configured
 from joulemap.generated.cost import AssumedNumber
 from joulemap.plan import Plan, Source, is_choice
 from joulemap.system import UnsupportedError, UsageError, frozen
+from joulemap.wing.decoder import ANSWER, describe_engine, find_alias
 from joulemap.wing.llm.ask import batch, load
 from joulemap.wing.llm.ask.served import ServedRun, check_served
 from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED, Case, describe_cache, refuse
@@ -30,12 +31,9 @@ from joulemap.wing.llm.capacity.row import (
     serve,
 )
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.decoder.pass_name import find_alias
 from joulemap.wing.llm.generated.row import LoadRow, PoolRow, ServedPhase, ServedRow, ServedWinner
-from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.serving.batch import BatchCost
 from joulemap.wing.llm.setting import SERVING, Serving
-from joulemap.wing.llm.stack import describe_engine
 
 
 @frozen(kw_only=True)

@@ -9,6 +9,7 @@ from typing import Final
 
 from joulemap.ask import UNKNOWN, Entry, Facts, Finding, Limit, Quantity, Scope, Share, choose, find_caveats
 from joulemap.domain import LEAST_ASSUMED, MOSTLY_STATIC
+from joulemap.wing.decoder import ANSWER
 from joulemap.wing.llm.ask.served import (
     COST,
     ENERGY,
@@ -30,7 +31,6 @@ from joulemap.wing.llm.capacity.load import find_assumed
 from joulemap.wing.llm.capacity.question import Question
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.generated.row import LoadRow, PoolRow, ServedPhase, ServedRow
-from joulemap.wing.llm.phase import ANSWER
 
 ASSUMED: Final = "assumed"
 """Rule of the core on single passes; the energy of a load has prompts, idle time and larger batches too."""

@@ -10,12 +10,12 @@ from joulemap.ask import Answer
 from joulemap.domain import SERVED, Settings, Table, make_table
 from joulemap.plan import Source
 from joulemap.system import UsageError, frozen
+from joulemap.wing.decoder import describe_engine, find_engine, read_decoder
 from joulemap.wing.llm.capacity.offload import divide_layers
 from joulemap.wing.llm.capacity.question import Question, check_methods
 from joulemap.wing.llm.generated.row import OffloadRow
 from joulemap.wing.llm.setting import SERVING, Serving
-from joulemap.wing.llm.source import find_mixed, read_decoder
-from joulemap.wing.llm.stack import describe_engine, find_engine
+from joulemap.wing.place import find_mixed
 
 ENGINE: Final = "llamacpp"
 """Engine that divides layers between a device and its host."""

@@ -12,9 +12,7 @@ from joulemap.generated.architectures import ArchitectureSummary
 from joulemap.plan import Source
 from joulemap.store import fetch
 from joulemap.system import UnsupportedError, frozen
-from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
-from joulemap.wing.llm.phase import PHASE_NAMES
-from joulemap.wing.llm.source import read_decoder
+from joulemap.wing.decoder import PHASE_NAMES, DecoderPass, read_decoder
 
 MODEL: Final = "llama-3.1-8b"
 """Language model that fits on a chip of each class."""
@@ -30,7 +28,7 @@ PROMPT: Final = 2048
 
 CHUNK: Final = 8192
 """Tokens of a prefill pass; a longer prompt is divided, and its middle chunk stands for all. Source: default of an
-engine's passes (`step_tokens` in `wing/llm/stack.py`).
+engine's passes (`step_tokens` in `wing/decoder/engine/stack.py`).
 """
 
 SHARES: Final = {"compute": ("compute",), "memory": ("off_chip_memory", "static")}

@@ -11,11 +11,10 @@ from joulemap.ask.check import find_checks
 from joulemap.catalog import LANGUAGE, CheckedRun
 from joulemap.physics import split_precision
 from joulemap.system import frozen
+from joulemap.wing.decoder import DEFAULT, find_checkpoint, find_engine
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.decoder.pass_name import find_checkpoint
 from joulemap.wing.llm.generated.row import ServedPhase
 from joulemap.wing.llm.setting import Serving
-from joulemap.wing.llm.stack import DEFAULT, find_engine
 
 ENERGY: Final = "energy_per_token"
 DECODE_ENERGY: Final = "decode_energy_per_token"

@@ -14,6 +14,7 @@ from joulemap.domain import SERVED, Settings, Table, first_of_each, make_table
 from joulemap.generated.cost import AssumedNumber
 from joulemap.plan import Plan, Source
 from joulemap.system import UnsupportedError, UsageError, frozen
+from joulemap.wing.decoder import ANSWER, describe_engine, find_alias
 from joulemap.wing.llm.ask.llm import read_tables
 from joulemap.wing.llm.ask.served import OTHER_INTERVALS, ServedRun, check_served
 from joulemap.wing.llm.ask.target import DEAR, LIKELY, choose_row, find_facts
@@ -32,11 +33,8 @@ from joulemap.wing.llm.capacity.users import (
     rank_rows,
     read_paid,
 )
-from joulemap.wing.llm.decoder.pass_name import find_alias
 from joulemap.wing.llm.generated.row import ServedPhase, UserRow
-from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.setting import SERVING, Serving
-from joulemap.wing.llm.stack import describe_engine
 
 COLLECTED: Final = 20
 """Searches (one per chip and precision) between two collections of garbage; more take memory and save little time."""

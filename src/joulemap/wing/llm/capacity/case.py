@@ -18,6 +18,7 @@ from joulemap.physics.communication import HOST_DEVICES
 from joulemap.plan import Plan, PlannedRun, known_hardware
 from joulemap.show import join_names
 from joulemap.system import JoulemapError, ModelError, UnsupportedError, frozen
+from joulemap.wing.decoder import find_engine, stack_names
 from joulemap.wing.llm.capacity.question import Question, choose_activations
 from joulemap.wing.llm.serving.deployment import Deployment, check_links
 from joulemap.wing.llm.serving.memory import Room
@@ -35,7 +36,6 @@ from joulemap.wing.llm.show.word import (
     WEIGHTS,
     WIDE_CACHE,
 )
-from joulemap.wing.llm.stack import find_engine, stack_names
 
 if TYPE_CHECKING:
     from joulemap.plan.evaluate import Targets

@@ -14,6 +14,7 @@ from joulemap.domain import SERVED, HardwareEntry, Settings, check_name
 from joulemap.physics import GGUF_METHOD, Hardware, Precision, RuntimeName, read_weight_format
 from joulemap.plan import Plan, Source, find_targets, is_choice, plan_selected, select_hardware
 from joulemap.system import UsageError, frozen
+from joulemap.wing.decoder import CACHES, FP4, NARROW, SIXTEEN_BITS, WIDE, Decoder, find_engine, read_decoder
 from joulemap.wing.llm.capacity.case import Case, list_cases
 from joulemap.wing.llm.capacity.question import (
     ACTIVATIONS,
@@ -21,11 +22,14 @@ from joulemap.wing.llm.capacity.question import (
     Question,
     check_methods,
 )
-from joulemap.wing.llm.decoder.config import SIXTEEN_BITS, WIDE, Decoder
-from joulemap.wing.llm.decoder.decoder_pass import CACHES
 from joulemap.wing.llm.setting import SERVING, Serving
-from joulemap.wing.llm.source import find_guesser, find_mixed, open_boxes, read_decoder
-from joulemap.wing.llm.stack import FP4, NARROW, find_engine
+from joulemap.wing.place import find_mixed, open_boxes
+
+OWN_LAYER: Final = "layer"
+"""Value of `--draft` for one more layer like the model's last, as in multi-token prediction (MTP) and EAGLE."""
+
+PADDED: Final = 0.01
+"""Maximum relative difference between the vocabulary sizes of models with one tokenizer; padding rows cause it."""
 
 LOCAL_ENGINE: Final = "llamacpp"
 """Engine that serves on CPUs and GPUs of laptops, boards and phones, for which other engines have no kernels."""
@@ -240,3 +244,21 @@ def _is_narrower(decoder: Decoder, weights: Sequence[str]) -> bool:
     if published is None or not published.weights:
         return True
     return bool(weights) and "8" in published.weights
+
+
+def find_guesser(source: Source, decoder: Decoder, settings: Settings, serving: Serving) -> Decoder | None:
+    """Return the draft model: a named one, or a layer like the model's last; None without a draft.
+
+    Raise UnknownNameError for an unknown name, UsageError for a draft with another vocabulary.
+    """
+    if not serving.draft:
+        return None
+    if serving.draft == OWN_LAYER:
+        return attrs.evolve(decoder, layers=decoder.layers[-1:])
+    draft = read_decoder(source, serving.draft, settings, serving.prompt)
+    if abs(draft.vocabulary / decoder.vocabulary - 1.0) > PADDED:
+        raise UsageError(
+            f"the vocabulary of {draft.name} has {draft.vocabulary:,} tokens, that of {decoder.name} "
+            f"{decoder.vocabulary:,}: choose a draft model with the same tokenizer"
+        )
+    return draft

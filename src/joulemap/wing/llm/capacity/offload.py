@@ -18,8 +18,8 @@ from joulemap.physics import (
 )
 from joulemap.plan import use_calibration
 from joulemap.system import UnsupportedError, UsageError, frozen
+from joulemap.wing.decoder import SIXTEEN_BITS
 from joulemap.wing.llm.capacity.question import ACTIVATIONS, Question
-from joulemap.wing.llm.decoder.config import SIXTEEN_BITS
 from joulemap.wing.llm.generated.row import OffloadRow
 from joulemap.wing.llm.serving.batch import Batch, run_batches
 from joulemap.wing.llm.serving.deployment import Deployment

@@ -10,15 +10,23 @@ import attrs
 
 from joulemap.ask import Scope
 from joulemap.domain import SERVED, Settings
-from joulemap.physics import GGUF_METHOD, Hardware, Precision, read_weight_format
+from joulemap.physics import Hardware, Precision, read_weight_format
 from joulemap.system import UsageError, define
-from joulemap.wing.llm.decoder.config import SIXTEEN_BITS, WIDE, Decoder
-from joulemap.wing.llm.decoder.decoder_pass import DecoderPass, check_devices
-from joulemap.wing.llm.decoder.pass_name import drop_arguments, find_decoder, find_pass, is_pass
+from joulemap.wing.decoder import (
+    FP4,
+    SIXTEEN_BITS,
+    VERIFIED,
+    WIDE,
+    Decoder,
+    DecoderPass,
+    Stack,
+    check_devices,
+    drop_arguments,
+    find_pass,
+)
 from joulemap.wing.llm.serving.deployment import NO_DRAFT, Deployment, Draft, PassWorkloads
-from joulemap.wing.llm.setting import MOST_GUESSED, Serving
+from joulemap.wing.llm.setting import Serving
 from joulemap.wing.llm.show.word import NO_METHOD
-from joulemap.wing.llm.stack import FP4, Stack, find_engine
 
 if TYPE_CHECKING:
     from joulemap.plan import Plan, PlannedRun
@@ -248,18 +256,6 @@ def choose_activations(question: Question, target: Hardware) -> Precision:
     return next((one for one in ACTIVATIONS if one in target.peaks), SIXTEEN_BITS[0])
 
 
-def find_published(model: str, engine: str = "", named: str = "") -> str:
-    """Return the format of a language model's weights under an engine; empty for 16 bits.
-
-    It is the format of the checkpoint unless another one is named, or that of its files for an engine of GGUF files.
-    """
-    decoder = find_decoder(model) if is_pass(model) else None
-    if decoder is None or decoder.published is None or named not in ("", decoder.published.weights):
-        return named
-    stored = decoder.file_weights if find_engine(engine).methods == (GGUF_METHOD,) else ""
-    return stored or decoder.published.weights
-
-
 def check_methods(question: Question, weight_precisions: Sequence[str]) -> None:
     """Raise UsageError for weights of a quantization method whose checkpoints the engine does not run."""
     stack = question.stack
@@ -277,7 +273,7 @@ def find_served(model: str) -> tuple[str, Serving]:
         raise UsageError(f"{model} is not a pass of a language model")
     step = asked.step
     return drop_arguments(model), Serving(
-        prompt=max(1, step.cached + (step.tokens if step.tokens > 1 + MOST_GUESSED else 0)),
+        prompt=max(1, step.cached + (step.tokens if step.tokens > VERIFIED else 0)),
         engine=step.engine,
         devices=(step.devices,),
         expert_devices=step.expert_devices,

@@ -18,11 +18,11 @@ from joulemap.plan import Plan, PlannedRun, Source, find_model
 from joulemap.plan.stored_runs import opening_plans
 from joulemap.store import Connection
 from joulemap.system import FJ_PER_J, frozen
+from joulemap.wing.decoder import ANSWER, PHASE_NAMES, PROMPT
 from joulemap.wing.llm.capacity.case import TOO_LARGE, Case
 from joulemap.wing.llm.capacity.question import Question
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.generated.row import ServedPhase, ServedRow
-from joulemap.wing.llm.phase import ANSWER, PHASE_NAMES, PROMPT
 from joulemap.wing.llm.serving.batch import Batch, BatchCost, run_batches
 from joulemap.wing.llm.serving.deployment import guess
 from joulemap.wing.llm.serving.load import Served

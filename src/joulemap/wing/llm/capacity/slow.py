@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from joulemap.physics import probability_better
 from joulemap.system import frozen
-from joulemap.wing.llm.serving.chip import list_kinds
+from joulemap.wing.decoder import list_kinds
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.serving.deployment import Deployment

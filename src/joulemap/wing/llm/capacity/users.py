@@ -20,6 +20,7 @@ import attrs
 from joulemap.domain import take
 from joulemap.physics import probability_better
 from joulemap.system import UnsupportedError, UsageError, frozen
+from joulemap.wing.decoder import ANSWER, PROMPT
 from joulemap.wing.llm.capacity.case import UNSUPPORTED, Case, describe_node
 from joulemap.wing.llm.capacity.load import forget_cache, read_load, serve_one
 from joulemap.wing.llm.capacity.question import Question
@@ -28,7 +29,6 @@ from joulemap.wing.llm.capacity.search import Server, Targets, find_wait_s, size
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.error_scale import AT_ONCE, NEW_LOAD
 from joulemap.wing.llm.generated.row import UserRow
-from joulemap.wing.llm.phase import ANSWER, PROMPT
 from joulemap.wing.llm.serving.load import Load, Served
 from joulemap.wing.llm.show.word import TOO_MANY
 

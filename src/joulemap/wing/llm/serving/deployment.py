@@ -22,14 +22,11 @@ import numpy as np
 
 from joulemap.physics import Floats, Hardware, Together, Total, WorkloadColumns, find_path, find_send
 from joulemap.system import FJ_PER_J, FS_PER_S, UnsupportedError, define, frozen
-from joulemap.wing.llm.decoder.column import Asked, pass_columns
-from joulemap.wing.llm.decoder.decoder_pass import VERIFIED, DecoderPass, count_stage
-from joulemap.wing.llm.serving.chip import UnderEngine, scale
+from joulemap.wing.decoder import VERIFIED, Asked, DecoderPass, UnderEngine, count_stage, pass_columns, scale
 from joulemap.wing.llm.serving.surface import Cost, Passes, Surface, count_accepted
 
 if TYPE_CHECKING:
-    from joulemap.wing.llm.decoder.config import Decoder
-    from joulemap.wing.llm.stack import Stack
+    from joulemap.wing.decoder import Decoder, Stack
 
 UNLIMITED: Final = 1e6
 """Factor that makes memory capacity unlimited here; `Room` checks beforehand how many sequences fit."""
@@ -59,7 +56,7 @@ class PassWorkloads:
     def _describe(self, asked: Sequence[Asked]) -> dict[Asked, WorkloadColumns]:
         if not self.decoder.is_traced:
             return pass_columns(self.decoder, asked, is_folded=True)
-        from joulemap.wing.llm.decoder.traced import TracedDecoder
+        from joulemap.wing.decoder import TracedDecoder
 
         assert isinstance(self.decoder, TracedDecoder)
         return self.decoder.describe(asked)

@@ -21,13 +21,11 @@ from joulemap.catalog.memory import describe_setting
 from joulemap.physics import GGUF_METHOD, PRECISION_BYTES, carried_precision, read_weight_format
 from joulemap.physics.record.weight import find_weight_format
 from joulemap.system import frozen
-from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
-from joulemap.wing.llm.serving.chip import MEMORIES
-from joulemap.wing.llm.stack import find_overhead
+from joulemap.wing.decoder import MEMORIES, DecoderPass, find_overhead
 
 if TYPE_CHECKING:
+    from joulemap.wing.decoder import Stack
     from joulemap.wing.llm.serving.deployment import Deployment
-    from joulemap.wing.llm.stack import Stack
 
 ECC: Final = "ECC"
 """Word in memory types with error correction, which takes a sixteenth of GDDR."""

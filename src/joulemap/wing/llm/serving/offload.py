@@ -31,8 +31,7 @@ from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.surface import Cost, Passes
 
 if TYPE_CHECKING:
-    from joulemap.wing.llm.decoder.config import Decoder
-    from joulemap.wing.llm.stack import Stack
+    from joulemap.wing.decoder import Decoder, Stack
 
 SENT_FROM: Final = 32.0
 """Tokens per pass from which the weights of the host's layers are sent to the device, if that is faster."""

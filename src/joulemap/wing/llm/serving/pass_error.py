@@ -40,9 +40,7 @@ from joulemap.physics.kind import Kinds
 from joulemap.physics.pipeline import Gathering
 from joulemap.physics.sum import Patterns
 from joulemap.system import define, frozen
-from joulemap.wing.llm.decoder.column import Asked, pass_columns
-from joulemap.wing.llm.decoder.decoder_pass import VERIFIED
-from joulemap.wing.llm.phase import ANSWER
+from joulemap.wing.decoder import ANSWER, VERIFIED, Asked, pass_columns
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads

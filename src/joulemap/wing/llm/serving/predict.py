@@ -19,8 +19,7 @@ from joulemap.domain import SCOPE
 from joulemap.physics import Hardware, read_weight_format
 from joulemap.physics.record.weight import BESIDE, WeightFormat
 from joulemap.system import JoulemapError, Reason, UnsupportedError
-from joulemap.wing.llm.decoder.decoder_pass import DecoderPass
-from joulemap.wing.llm.decoder.pass_name import find_decoder
+from joulemap.wing.decoder import FP4, NARROW, DecoderPass, Stack, find_decoder, find_stack
 from joulemap.wing.llm.row import LOCALSCORE, Prediction, ServingRow
 from joulemap.wing.llm.serving.batch import Batch, grow, prefill, run_batches
 from joulemap.wing.llm.serving.deployment import Deployment, PassWorkloads
@@ -31,10 +30,9 @@ from joulemap.wing.llm.serving.pass_error import find_thin_widths
 from joulemap.wing.llm.serving.serve import find_limits, open_deployment, simulate, wait_for_ranks
 from joulemap.wing.llm.serving.surface import Passes, Table, choose_steady_knots
 from joulemap.wing.llm.setting import Serving
-from joulemap.wing.llm.stack import FP4, NARROW, Stack, find_stack
 
 if TYPE_CHECKING:
-    from joulemap.wing.llm.decoder.config import Decoder, Published
+    from joulemap.wing.decoder import Decoder, Published
 
 Served = Deployment | Offload
 """Model on equal devices, or divided between unlike ones."""

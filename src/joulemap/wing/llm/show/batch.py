@@ -19,8 +19,8 @@ from joulemap.show import (
     show_plain,
     show_quantity,
 )
+from joulemap.wing.decoder import PHASE_NAMES, PROMPT
 from joulemap.wing.llm.ask.served import COST
-from joulemap.wing.llm.phase import PHASE_NAMES, PROMPT
 
 MOST_NAMED: Final = 2
 """Maximum hardware without enough memory that the line below the table names."""

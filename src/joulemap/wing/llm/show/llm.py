@@ -33,6 +33,7 @@ from joulemap.show import (
 )
 from joulemap.show.page import tell_left_out
 from joulemap.show.present.document import choose_rows
+from joulemap.wing.decoder import ANSWER
 from joulemap.wing.llm.ask.batch import GOALS as METRICS, VALUES
 from joulemap.wing.llm.ask.llm import LlmAnswer
 from joulemap.wing.llm.ask.served import TAIL
@@ -40,7 +41,6 @@ from joulemap.wing.llm.capacity.case import UNSUPPORTED
 from joulemap.wing.llm.capacity.load import find_assumed
 from joulemap.wing.llm.capacity.row import enclose_seller
 from joulemap.wing.llm.generated.row import LoadRow, PoolRow, ServedPhase, ServedRow
-from joulemap.wing.llm.phase import ANSWER
 from joulemap.wing.llm.show import batch, load
 from joulemap.wing.llm.show.serving import describe_costs, describe_served, tell_reasons, title_model
 

@@ -16,7 +16,7 @@ from joulemap.show import (
     show_quantity,
     show_range,
 )
-from joulemap.wing.llm.phase import ANSWER, PROMPT
+from joulemap.wing.decoder import ANSWER, PROMPT
 from joulemap.wing.llm.show.serving import describe_hits
 
 ALONE: Final = Template("Only {name} keeps up with the arrivals: its p99 TTFT is {tail}, at {energy} per output token.")

@@ -28,8 +28,8 @@ from joulemap.show import (
     show_span,
     show_table,
 )
+from joulemap.wing.decoder import ANSWER, PHASE_NAMES, find_phase
 from joulemap.wing.llm.ask.phases import PhasesAnswer
-from joulemap.wing.llm.phase import ANSWER, PHASE_NAMES, find_phase
 
 ON_CHIP: Final = ("register", "on_chip_memory", "interconnect")
 """Energy categories of data that stays on the chip."""

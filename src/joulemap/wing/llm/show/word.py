@@ -6,13 +6,6 @@ from typing import Final
 
 from joulemap.show import Template, Words
 
-COUNTED: Final = Template("prompts of {tokens:#} token")
-EVALUATION: Final = "one decode step, nothing cached"
-STEP: Final = Template("one decode step after {cached:#} tokens")
-INSTEAD: Final = Template(
-    "an inference is one output token of one sequence; for whole requests and USD per million tokens: {command}"
-)
-
 FOREIGN: Final = Template("{hardware}: {engine} runs only on chips of {vendors:and}")
 OTHER_CHIPS: Final = Template("{hardware}: {engine} runs only on {chips:and}")
 NO_PRECISION: Final = Template("{hardware} has no {precision}[ (it has {precisions:list})][; try `--engine {engine}`]")

@@ -34,7 +34,7 @@ from joulemap.physics import BOARD, probability_better
 from joulemap.plan import Source, ensure_all, find_targets, is_choice, opening_runs, select_hardware
 from joulemap.store import fetch
 from joulemap.system import UnsupportedError, frozen
-from joulemap.wing.llm.serve import open_boxes
+from joulemap.wing.place import open_boxes
 from joulemap.wing.train.demand import list_steps
 from joulemap.wing.train.generated.row import TrainingRow
 from joulemap.wing.train.row import OK, REFUSED, TOO_LARGE

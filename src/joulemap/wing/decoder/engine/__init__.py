@@ -1,0 +1,1 @@
+"""Engines that run passes: their releases, and chips under them."""

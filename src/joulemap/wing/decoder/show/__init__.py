@@ -1,0 +1,1 @@
+"""English of passes of language models."""
