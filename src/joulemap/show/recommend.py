@@ -176,13 +176,15 @@ def list_reasons(facts: Facts) -> list[str]:
     missed = [ALSO(name=name_first(runs, one), labels=[find_limited(each.metric).label for each in also])
               for one in also[:1]]  # fmt: skip
     beyond = [one for one in choices[1:] if one.metric == choices[0].metric and runs[one.run].is_named]
+    causes = describe_causes(facts, 1)
     return [
         *missed,
         *(tell(LIVES, one, facts, time=show_life(one.life)) for one in facts.of(Supply)),
-        *describe_causes(facts, 1),
+        *causes[:1],
         *(describe_turn(one, facts) for one in facts.of(Turn)),
         *_describe_hosts(facts),
         *(BEYOND(name=name_first(runs, one), clause=describe_choice(one, runs)) for one in beyond),
+        *causes[1:],
     ]
 
 
