@@ -102,6 +102,16 @@ EXEMPT: Final = (
         why="a byte to or from a Hailo-10H takes 1.05 ns, measured with images; one of a Hailo-8L that of its lanes",
         source="host_transfer of catalog/data/family/hailo.toml: Hailo Model Zoo",
     ),
+    *(
+        Exempt(
+            law="better chip",
+            chip=chip,
+            most=1.7,
+            why="threads fork and join in a tree, which has more levels for more cores: a kernel of microseconds waits",
+            source="physics/architecture/cpu: region_cost",
+        )
+        for chip in ("epyc*", "threadripper*", "xeon*")
+    ),
     Exempt(
         law="no cliff",
         model="*softmax*",

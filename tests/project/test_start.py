@@ -46,13 +46,13 @@ class Budget(NamedTuple):
 
 
 BUDGETS = {
-    ("--help",): Budget(36, 132, 0, 35),
+    ("--help",): Budget(37, 133, 0, 35),
     ("sql", "SELECT hardware FROM runs"): Budget(105, 301, 15, 84),
-    ("query", "run", "run.list"): Budget(104, 300, 17, 84),
-    ("hardware", "list"): Budget(132, 331, 26, 94),
-    ("compare", "resnet18"): Budget(217, 501, 60, 121),
-    ("compare", "mobilenet_v2"): Budget(268, 556, 116, 128),
-    ("fleet", "mobilenet_v2", "--rate", "200/s", "--p99", "50ms"): Budget(330, 660, 176, 133),
+    ("query", "run", "run.list"): Budget(105, 301, 17, 84),
+    ("hardware", "list"): Budget(133, 332, 26, 94),
+    ("compare", "resnet18"): Budget(218, 502, 60, 121),
+    ("compare", "mobilenet_v2"): Budget(269, 557, 116, 128),
+    ("fleet", "mobilenet_v2", "--rate", "200/s", "--p99", "50ms"): Budget(331, 660, 176, 133),
     ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(361, 655, 174, 155),
 }
 """Command -> its budget, a little above what it takes on Python 3.11; the last three evaluate."""

@@ -43,7 +43,7 @@ ROLES: Final[dict[str, Role]] = {
         Role("active_cycle", "cycles of active cores", "cycle"),
         Role("active_unit", "cycles of units that work", "cycle"),
         Role("clock", "clocks of all units", "cycle"),
-        Role("standby", "memory at full clock", "B"),
+        Role("standby", "standby losses of memory", "B"),
         Role("idle", "cycles of units without work", "cycle"),
         Role("coordination", "tile launches and barriers", "tile"),
         Role("transfer", "set-ups of transfers", "transfer"),
