@@ -397,3 +397,8 @@ def test_an_empty_database_answers_with_no_rows(joulemap: Run) -> None:
     for query in ("edp.total", "edp.cut"):
         done = joulemap("query", "run", query, "-p", "run_id=1", "--format", "csv")
         assert (done.returncode, done.stdout) == (ExitCode.UNKNOWN_NAME, ""), query
+
+
+def test_a_pairing_of_one_chip_is_refused() -> None:
+    with pytest.raises(UsageError):
+        Workspace(":memory:").utilization("mlp", hardware="l4", is_pairing=True)

@@ -216,7 +216,7 @@ def utilization(
     class sustains, and above `max_idle_fraction` of the units idle. With `has_advice`, the model is evaluated at other
     batches, precisions and power modes and on other hardware; without it only the runs themselves are evaluated.
     `is_pairing` evaluates a few models of each size class, and finds the best of these chips per size. Raises like
-    `compare`, UsageError for a limit outside 0 to 1.
+    `compare`, UsageError for a limit outside 0 to 1 and for a pairing of one chip.
     """
     limits: dict[str, Any] = {
         "min_compute_fraction": min_compute_fraction,
@@ -226,6 +226,8 @@ def utilization(
     check_fractions(limits)
     settings.check_single("utilization")
     plan = plan_runs((model,), settings)
+    if is_pairing and len(plan.selection.pairs) < 2:
+        raise UsageError("a pairing compares chips: name several, or none for the default chips")
     variants = evaluate_variants(source, plan) if has_advice else None
     sized = evaluate_sizes(source, plan) if is_pairing else ()
     with opening_scope(source, plan) as scope:
