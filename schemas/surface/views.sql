@@ -128,6 +128,100 @@ COMMENT ON COLUMN energy_reference.energy_per_action_j IS 'Energy of one action 
 COMMENT ON COLUMN energy_reference.is_current IS 'True if runs use this version by default: the current catalogue at its default mode and its board, under the built-in calibration';
 COMMENT ON COLUMN energy_reference.boundary IS 'Contents of the energy of its runs: board, chip without voltage regulators and unattributed energy, or system with host, chassis and power supply';
 
+-- Idle power that was measured below static power leaves the rest to running clocks. Else idle is assumed a share of
+-- static power: on GPUs the median of 43 chips whose files state both (0.18 to 0.85), all of it on chips below 1 W, which
+-- sleep, and 0.7 on others (0.3 to 1; packages of three server CPUs idle at 27, 65 and 105 W, 0.30 to 1.1 of a third of
+-- their limits, AnandTech). HBM at rest takes 2.8 W a stack of 0.8 TB/s for its interface (Salami et al., DATE 2021) to
+-- the 40 W of an A100 (Antepara et al., SC'25): 10 pJ for each byte that it could move (3.5 to 26). GDDR at full clock:
+-- 10.4 pJ (7 to 17, RTX 5090 at locked memory clocks), unless it is counted by itself. What is left of idle is divided
+-- as estimates of an RTX 5090 are: of 31.5 W, leakage 15 (8 to 22), regulators 5 (3 to 7), links and fans 11.5.
+CREATE VIEW static_parts AS
+WITH chip AS (
+    SELECT
+        v.hardware,
+        v.hardware_digest,
+        v.architecture,
+        v.memory_type,
+        max(f.value) FILTER (WHERE f.quantity = 'static_power') AS static_w,
+        max(f.basis) FILTER (WHERE f.quantity = 'static_power') AS basis,
+        max(f.source) FILTER (WHERE f.quantity = 'static_power') AS source,
+        max(f.value) FILTER (
+            WHERE f.quantity = 'idle_power' AND f.basis IN ('measured', 'published', 'derived')
+        ) AS idle_w,
+        max(f.source) FILTER (WHERE f.quantity = 'idle_power') AS idle_source,
+        max(f.value) FILTER (WHERE f.quantity = 'memory_bandwidth') AS bytes_per_s,
+        max(f.value) FILTER (WHERE f.quantity = 'coefficient.standby_energy') AS standby_j,
+        max(f.value) FILTER (WHERE f.quantity = 'tdp') AS tdp_w
+    FROM internal.hardware_fact AS f
+    JOIN internal.hardware_version AS v ON v.hardware_digest = f.hardware_digest
+    GROUP BY ALL
+), idle AS (
+    SELECT
+        *,
+        coalesce(idle_w < 0.995 * static_w, FALSE) AS is_known,
+        static_w * CASE
+            WHEN is_known THEN idle_w / static_w
+            WHEN tdp_w < 1.0 THEN 1.0
+            WHEN architecture = 'gpu' THEN 0.72
+            ELSE 0.7
+        END AS rest_w,
+        static_w * CASE
+            WHEN is_known OR tdp_w < 1.0 THEN rest_w / static_w
+            WHEN architecture = 'gpu' THEN 0.18
+            ELSE 0.3
+        END AS low_w,
+        static_w * CASE
+            WHEN is_known OR tdp_w < 1.0 THEN rest_w / static_w
+            WHEN architecture = 'gpu' THEN 0.85
+            ELSE 1.0
+        END AS high_w
+    FROM chip
+), memory AS (
+    SELECT
+        *,
+        memory_type LIKE 'GDDR%' AS is_clocked,
+        CASE
+            WHEN memory_type LIKE 'HBM%' THEN least(0.75 * rest_w, 1e-11 * bytes_per_s)
+            WHEN is_clocked AND coalesce(standby_j, 0.0) = 0.0
+                THEN least(0.75 * (static_w - rest_w), 1.04e-11 * bytes_per_s)
+            ELSE 0.0
+        END AS memory_w,
+        CASE WHEN is_clocked THEN memory_w ELSE 0.0 END AS clocked_w,
+        rest_w - memory_w + clocked_w AS board_w
+    FROM idle
+)
+SELECT
+    m.hardware,
+    p.part,
+    p.power_w,
+    p.low_w,
+    least(p.high_w, m.static_w) AS high_w,
+    p.power_w / m.static_w AS static_fraction,
+    CASE WHEN p.is_measured THEN m.basis ELSE 'split' END AS basis,
+    CASE WHEN p.is_measured THEN m.source || '; idle: ' || m.idle_source ELSE m.source END AS source,
+    m.hardware_digest,
+    coalesce(c.hardware_digest = m.hardware_digest, FALSE) AS is_current
+FROM memory AS m
+LEFT JOIN internal.catalogue_entry AS c ON c.hardware_digest = m.hardware_digest
+CROSS JOIN LATERAL (VALUES
+    (
+        'running clocks', m.static_w - m.rest_w - m.clocked_w, greatest(0.0, m.static_w - m.high_w - 1.6 * m.clocked_w),
+        m.static_w - m.low_w - 0.7 * m.clocked_w, m.is_known AND m.clocked_w = 0.0
+    ),
+    ('memory', m.memory_w, m.memory_w * if(m.is_clocked, 0.7, 0.35), m.memory_w * if(m.is_clocked, 1.6, 2.6), FALSE),
+    ('leakage', m.board_w * 15.0 / 31.5, m.board_w * 8.0 / 31.5, m.board_w * 22.0 / 31.5, FALSE),
+    ('regulators', m.board_w * 5.0 / 31.5, m.board_w * 3.0 / 31.5, m.board_w * 7.0 / 31.5, FALSE),
+    ('links and fans', m.board_w * 11.5 / 31.5, m.board_w * 5.0 / 31.5, m.board_w * 18.0 / 31.5, FALSE)
+) AS p (part, power_w, low_w, high_w, is_measured)
+WHERE p.power_w > 0.0;
+COMMENT ON VIEW static_parts IS 'Parts of the static power of each hardware version, which add up to it: the sum is that of its facts, the division mostly assumed';
+COMMENT ON COLUMN static_parts.part IS 'running clocks: what clocks and their voltage add to idle; memory: at rest (HBM) or at full clock (GDDR); leakage; regulators: fixed loss; links and fans';
+COMMENT ON COLUMN static_parts.low_w IS 'Lower end of what the part may be';
+COMMENT ON COLUMN static_parts.high_w IS 'Upper end of what the part may be';
+COMMENT ON COLUMN static_parts.static_fraction IS 'Share of static power: multiplies the energy of chip.static_power of a run';
+COMMENT ON COLUMN static_parts.basis IS 'That of static power where idle was measured too; else split: the sum is known, the division assumed';
+COMMENT ON COLUMN static_parts.source IS 'Source of the sum, and of the idle power that divides it';
+
 CREATE VIEW metrics AS
 SELECT name, label, unit, column_name, per, is_higher_better, missing, metric_index
 FROM internal.metric;

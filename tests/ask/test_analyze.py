@@ -98,6 +98,9 @@ def test_shares_and_parts_are_those_of_the_run(architecture: str, analyses: Mapp
         for part in ("compute", "memory", "control", "static"):
             whole = getattr(answer.total, f"{part}_energy_j")
             assert_close(sum(getattr(row, f"{part}_energy_j") for row in shared), whole)
+    (static,) = (row for row in answer.actions if (row.component, row.action) == ("chip", "static_power"))
+    assert_close(sum(row.power_w for row in answer.static_parts), static.energy_per_action_j)
+    assert_close(sum(row.energy_j for row in answer.static_parts), static.energy_j)
 
 
 @OF_EACH

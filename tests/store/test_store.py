@@ -56,6 +56,7 @@ PROMISED = {
     "hardware_facts": "hardware quantity value unit basis source",
     "hardware_links": """hardware link generation connects topology link_count lane_count bandwidth_bytes_per_s
         domain_size latency_s energy_per_byte_j basis source""",
+    "static_parts": "hardware part power_w low_w high_w static_fraction basis source hardware_digest is_current",
     "energy_reference": "hardware component action energy_per_action_j basis source",
     "measurements": """hardware model precision batch runtime scope latency_s energy_j power_w peak_memory_bytes source
         conditions""",

@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from compare import assert_close
 from conftest import Run
 from joulemap.store.surface import load_surface
 from joulemap.workspace import Workspace
@@ -70,3 +71,21 @@ def test_the_residual_of_a_host_does_not_follow_the_voltage_of_the_chip(database
         f"SELECT voltage_factor_of(one, one, '{action}', 0.5) FROM unnest(['host', 'board', 'compute']) AS t(one)"
     )
     assert Workspace(database).sql(statement).rows == ((1.0,), (0.5,), (0.5,))
+
+
+def test_static_power_is_its_parts_and_only_a_measured_step_is_known(database: Path) -> None:
+    """On each chip; an H200 idles at 73.65 W, measured, and the rest is its running clocks."""
+    workspace = Workspace(database)
+    wrong = """SELECT p.hardware FROM static_parts AS p JOIN hardware_facts AS f USING (hardware_digest)
+        WHERE f.quantity = 'static_power' GROUP BY p.hardware, p.hardware_digest, f.value
+        HAVING abs(sum(p.power_w) / f.value - 1.0) > 1e-12 OR min(p.power_w - p.low_w) < -1e-12
+            OR min(p.high_w - p.power_w) < -1e-12 OR max(p.high_w) > f.value"""
+    assert workspace.sql(wrong).rows == ()
+    ((clocks, low, high, whole),) = workspace.sql(
+        """SELECT p.power_w, p.low_w, p.high_w, f.value FROM static_parts AS p
+        JOIN hardware_facts AS f USING (hardware_digest) WHERE f.quantity = 'static_power' AND p.is_current
+        AND p.basis <> 'split' AND p.hardware = 'h200_sxm'"""
+    ).rows
+    assert_close(clocks, whole - 73.65)
+    assert_close(low, clocks)
+    assert_close(high, clocks)

@@ -20,6 +20,7 @@ from joulemap.generated.analyze import (
     EventCount,
     OperatorShare,
     RunTotal,
+    StaticShare,
     SubgraphRoof,
     SubgraphShare,
 )
@@ -49,6 +50,9 @@ OVERHEAD: Final = "overhead"
 COMMUNICATION: Final = "communication"
 """Limit of the time of subgraphs that exchange data between devices, as `train` and `llm` call it."""
 
+SPLIT: Final = "split"
+"""Basis of parts of which only the sum is known."""
+
 LEAST: Final = 0.01
 """Minimum share of architectural overhead that is a fact."""
 
@@ -63,6 +67,8 @@ class AnalyzeAnswer(RunAnswer):
     """Energy of each category, largest first."""
     actions: Table[ActionShare]
     """Energy of each action by category, largest first."""
+    static_parts: Table[StaticShare]
+    """Parts of static power, largest first."""
     subgraphs: Table[SubgraphShare]
     """Energy and time of each subgraph, in execution order."""
     operators: Table[OperatorShare]
@@ -125,12 +131,13 @@ def find_facts(
     scope: Scope,
     totals: Sequence[RunTotal],
     actions: Iterable[ActionShare],
+    static_parts: Iterable[StaticShare],
     bottlenecks: Iterable[BottleneckShare],
     subgraphs: Sequence[SubgraphShare],
     **_: Any,
 ) -> Facts:
     """Return the facts of one run: its values, its common categories of energy, what limits its time, how busy its
-    units are, and its largest subgraph.
+    units are, its largest subgraph, and parts of static power that are known.
     """
     total = totals[0]
     runs = (total.run_id,)
@@ -155,6 +162,11 @@ def find_facts(
         share("bandwidth", total.bandwidth_utilization_fraction),
         share("units", used / max(1, units), name=total.unit_name, count=used, total=units),
         *([share("energy", overhead, level=OVERHEAD)] if overhead >= LEAST else []),
+        *(
+            share("energy", one.energy_fraction or 0.0, level="static", name=one.part)
+            for one in static_parts
+            if one.basis != SPLIT
+        ),
         share("energy", largest.energy_fraction, **parts),
         share("time", largest.latency_fraction, **parts),
     ]

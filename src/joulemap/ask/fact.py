@@ -34,7 +34,7 @@ ShareMetric = Literal[
 
 ShareLevel = Literal[
     "", "action", "bottleneck", "category", "convolutions", "device", "grade", "lanes", "link", "module", "overhead",
-    "pattern", "subgraph", "tied",
+    "pattern", "static", "subgraph", "tied",
 ]  # fmt: skip
 """Divisions that a share belongs to; empty if an answer has one."""
 

@@ -16,7 +16,14 @@ from joulemap.ask.fact import Entry, Facts
 from joulemap.domain.column import Col
 from joulemap.domain.settings import Division, PartLevel, RunDivision
 from joulemap.domain.table import Table, group
-from joulemap.generated.analyze import BottleneckShare, CategoryShare, OperatorShare, SubgraphRoof, SubgraphShare
+from joulemap.generated.analyze import (
+    BottleneckShare,
+    CategoryShare,
+    OperatorShare,
+    StaticShare,
+    SubgraphRoof,
+    SubgraphShare,
+)
 from joulemap.generated.breakdown import PartAction, PartCategory
 from joulemap.generated.report import EnergyLeaf
 from joulemap.show.choice import MOST_WHY, describe_beyond, finish
@@ -273,6 +280,7 @@ def list_reasons(facts: Facts) -> list[str]:
     return [
         *describe_beyond(facts),
         *(tell(BUSY, one, facts, beside) for one in facts.shares("compute")),
+        *(tell(CLOCKS, one, facts) for one in facts.shares("energy", "static")),
         *(tell(LARGEST, one, facts, largest) for one in facts.shares("energy", "subgraph")),
         *(tell(OVER, one, facts) for one in facts.shares("energy", "overhead")),
     ]
@@ -288,6 +296,7 @@ BUSY: Final = Template(
 )
 LARGEST: Final = Template("{name}, largest of {total:n subgraph}: {share:%} of the energy, {time_share:%} of the time")
 OVER: Final = Template(f"{OVERHEAD}: {{share:%}} of the energy")
+CLOCKS: Final = Template("clocks that run, a part of static power: {share:%} of the energy")
 
 STEPS: Final = (
     Template("analyze {model} {hardware} --level {deeper}"),
@@ -329,6 +338,7 @@ def list_details(answer: AnalyzeAnswer, by: RunDivision) -> Iterator[list[Sectio
     )
     yield [Section("Performance", (figures, prove_parts("actions", answer.actions, total)))]
     yield show_table(answer, "Bottlenecks", answer.bottlenecks, BottleneckShare.table)
+    yield show_table(answer, "Static power", answer.static_parts, StaticShare.table)
     if by == "event" and answer.events:
         yield [Section("Formulas of the events", lay_events(answer, "event | formula | meaning", FORMULA))]
 
