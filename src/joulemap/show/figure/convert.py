@@ -22,7 +22,7 @@ from joulemap.system.resource import package_version
 INSTALL: Final = "`pip install 'joulemap[plot]'`"
 """Command that installs the package that draws images."""
 
-FONT: Final = "sans-serif"
+FONT: Final = "Arial, Liberation Sans, Helvetica, sans-serif"
 
 SYMBOLS: Final = (
     "circle",
@@ -42,7 +42,7 @@ def configure(theme: Theme = "light") -> dict[str, Any]:
     return {
         "background": page,
         "font": FONT,
-        "padding": 8,
+        "padding": {"left": 26, "top": 8, "right": 26, "bottom": 8},
         "range": {
             "category": [one.fill for one in HUES.values()],
             "symbol": list(SYMBOLS),

@@ -219,12 +219,13 @@ def _list_entries(entries: Mapping[str, Mapping[str, Any]], rows: Sequence[Mappi
 def describe_metric(metric: Metric, prefix: str = "") -> dict[str, str]:
     """Return the texts for an axis of a metric, for `make_figure`: `quantity`, `title`, `unit` and `scale`.
 
-    `quantity` is its name, and `title` its name with the unit. `unit` follows a number with an SI prefix; it is empty
-    if the unit takes none. `scale` is the format of a value in a sketch.
+    `quantity` is its name. `unit` follows a number with an SI prefix; it is empty if the unit takes none, and stands in
+    `title` then. `scale` is the format of a value in a sketch.
     """
     unit = metric.unit if metric.unit.isalpha() and metric.unit != "USD" else ""
     scale = "%" if metric.column.endswith("_fraction") else metric.unit.replace("1/J", "")
-    texts = {"quantity": metric.meaning, "title": f"{metric.meaning} ({metric.unit})", "unit": unit, "scale": scale}
+    title = metric.meaning if unit else f"{metric.meaning} ({metric.unit})"
+    texts = {"quantity": metric.meaning, "title": title, "unit": unit, "scale": scale}
     return {f"{prefix}{name}": text for name, text in texts.items()}
 
 

@@ -10,6 +10,7 @@ them. A drawing without an image has a `NAME.vN.sketch.json`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final
@@ -23,6 +24,9 @@ from joulemap.system.resource import folder
 
 HEAD: Final = {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", "data": {"name": "rows"}}
 """First keys of every specification."""
+
+_AMOUNT: Final = re.compile(r"amount\((datum\.\w+), ('[^']*'|[\w.]+)(?:, '([^']*)')?\)")
+"""Call of `amount` in an expression."""
 
 
 @frozen(kw_only=True)
@@ -115,10 +119,23 @@ def _share_parts() -> dict[str, Any]:
 
 
 def place_parts(part: Any, parts: dict[str, Any]) -> Any:
-    """Return a part of a specification with the named `parts` inserted at each placeholder."""
+    """Return a part of a specification with the named `parts` inserted at each placeholder.
+
+    In expressions, `amount(NUMBER, UNIT)` or `amount(NUMBER, UNIT, FORMAT)` stands for the number with an SI prefix and
+    its unit, as in `50 mJ` and `5k/s`.
+    """
     if isinstance(part, dict):
         return {name: place_parts(value, parts) for name, value in part.items()}
     if isinstance(part, list):
         return [place_parts(value, parts) for value in part]
+    if isinstance(part, str) and "amount(" in part:
+        return _AMOUNT.sub(_write_amount, part)
     is_named = isinstance(part, str) and part[:1] + part[-1:] == "{}" and part[1:-1] in parts
     return place_parts(parts[part[1:-1]], parts) if is_named else part
+
+
+def _write_amount(call: re.Match[str]) -> str:
+    number, unit, form = call.groups(default="~s")
+    space = "' '" if unit.startswith("'") else f"({unit} ? ' ' : '')"
+    before = "''" if unit.startswith("'/") else space
+    return f"replace(format({number}, '{form}'), regexp('([^0-9.]?)$'), {before} + '$1') + {unit}"
