@@ -30,7 +30,7 @@ from joulemap.show.page import (
 from joulemap.show.part import describe_ranges
 from joulemap.show.present.document import Document, Section
 from joulemap.show.present.picture import Picture
-from joulemap.show.present.template import Template
+from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.run import prove_parts, title_run
 
 AFFECTED: Final = Template("{subgraph_count}/{total_count}", is_number=True)
@@ -159,7 +159,7 @@ def draw_edp(answer: EdpAnswer, asked: Asked) -> Document:
 
 def draw_figures(answer: EdpAnswer) -> Figures:
     """Return the figure of the subgraphs' shares and their cumulative sum, largest first."""
-    told = " ".join((describe_edp(answer.facts), *(f"{one}." for one in list_reasons(answer.facts)[:1])))
+    told = join_clauses([describe_edp(answer.facts), *list_reasons(answer.facts)[:1]])
     title = title_run(answer.total, answer.scope)
     return (draw_figure(answer.scope, "edp", answer.subgraphs, title, told, {"part": "subgraph"}),)
 

@@ -45,6 +45,7 @@ from joulemap.show.webpage.report import (
     Trees,
     unify_colours,
 )
+from joulemap.show.win import describe_parts
 from joulemap.system.name import is_module_name
 from joulemap.system.record import frozen
 from joulemap.system.resource import package_version
@@ -204,12 +205,15 @@ def draw_rooflines(drawn: Drawn) -> Chapter:
 
 
 def draw_parts(drawn: Drawn) -> Chapter | None:
-    """Return the chapter on the best hardware for each subgraph; None without an answer."""
+    """Return the chapter on the best hardware for each subgraph, with a picture if it is not always the same; None
+    without an answer.
+    """
     answer = drawn.finding.parts
     if answer is None:
         return None
-    blocks: tuple[Block, ...] = (*drawn.exhibit("heatmap", [("", answer)]), Source(table=answer.rows))
-    return drawn.make("parts", "Best chip for each subgraph", blocks)
+    has_turns = len({row.winner for row in answer.rows}) > 1
+    shown = drawn.exhibit("heatmap", [("", answer)]) if has_turns else (Text(describe_parts(answer.facts)),)
+    return drawn.make("parts", "Best chip for each subgraph", (*shown, Source(table=answer.rows)))
 
 
 def draw_edp(drawn: Drawn) -> Chapter:

@@ -22,6 +22,9 @@ from joulemap.system.resource import package_version
 INSTALL: Final = "`pip install 'joulemap[plot]'`"
 """Command that installs the package that draws images."""
 
+ROOM: Final = {"left": 26, "top": 8, "right": 26, "bottom": 8}
+"""Padding of an SVG in pixels: a reader's font may be wider than the one that labels were measured with."""
+
 FONT: Final = "Arial, Liberation Sans, Helvetica, sans-serif"
 
 SYMBOLS: Final = (
@@ -42,7 +45,7 @@ def configure(theme: Theme = "light") -> dict[str, Any]:
     return {
         "background": page,
         "font": FONT,
-        "padding": {"left": 26, "top": 8, "right": 26, "bottom": 8},
+        "padding": 8,
         "range": {
             "category": [one.fill for one in HUES.values()],
             "symbol": list(SYMBOLS),
@@ -90,7 +93,7 @@ def to_svg(spec: dict[str, Any], theme: str, width: int | None = None) -> str:
     """
     if theme not in THEMES:
         raise UnknownNameError("theme", theme, THEMES)
-    config = {**configure(theme), "aria": False}
+    config = {**configure(theme), "aria": False, "padding": ROOM}
     drawn = _convert(spec, config)
     for _ in range(TRIES if width is not None else 0):
         excess = _measure(drawn) - (width or 0)
