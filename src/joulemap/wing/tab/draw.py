@@ -110,4 +110,6 @@ def draw_waterfall(names: Sequence[str], ends_fj: Sequence[int], terms: Sequence
         }
         for term, before, after in zip(terms, places, places[1:], strict=False)
     ]
-    return {"kind": "waterfall", "heading": show.WATERFALL, "ends": ends, "steps": steps}
+    first, second = names
+    heading = show.WATERFALL(first=first, second=second)
+    return {"kind": "waterfall", "heading": heading, "ends": ends, "steps": steps}

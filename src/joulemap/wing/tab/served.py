@@ -118,6 +118,7 @@ def _describe(label: str, best: Served, rows: Sequence[Served]) -> str:
         "label": label,
         "model": _shorten(best.model),
         "total": len(rows),
+        "reading": show.PER_SECOND(rate=f"{READING_RATE:g}"),
         "rate": show.PER_SECOND(rate=show_quantity(best.rate.value, best.rate.unit)),
         "joules": show_quantity(best.energy.value, best.energy.unit),
     }

@@ -17,7 +17,7 @@ ENERGY: Final = "Energy per batch"
 LATENCY: Final = "Latency of a batch"
 PARTS: Final = "Parts of the energy"
 FRONT: Final = "Energy against latency"
-WATERFALL: Final = "From the energy of A to the energy of B"
+WATERFALL: Final = Template("From the energy of {first} to that of {second}")
 ON_FRONT: Final = Template("{name}: {latency}, {energy}[; on the Pareto front with {chance} confidence]")
 LEGEND: Final = (
     "Filled: on the Pareto front with at least 80 % confidence. Ring: on it as predicted. Grey: another chip is better "
@@ -35,10 +35,10 @@ TOKEN: Final = "Energy per output token"
 FIRST: Final = "Time to first token"
 PER_SECOND: Final = Template("{rate} tokens/s")
 RUNS: Final = Template(
-    "Run {model} on {label}: {rate} at {joules} per token, the largest of {total} models at reading speed."
+    "Run {model} on {label}: {rate} at {joules} per token, the largest of {total} models at reading speed, {reading}."
 )
 RUNS_SLOWLY: Final = Template(
-    "Run {model} on {label}: {rate}, the fastest; none of {total} models reaches reading speed."
+    "Run {model} on {label}: {rate}, the fastest; none of {total} models reaches reading speed, {reading}."
 )
 RUNS_ONE: Final = Template("Expect {rate} at {joules} per token from {model} on {label}.")
 RUNS_NOT: Final = Template("{label} does not run {model}.")

@@ -262,9 +262,9 @@ const DRAWN = {
   waterfall: ({ ends, steps }) => {
     const step = (one, kind) => make("span", { class: "track", "aria-hidden": "true" }, make("i", { class: `step ${kind}`, style: { left: percent(Math.min(one.from, one.to)), width: percent(Math.abs(one.to - one.from)) } }));
     return [
-      bar(`A: ${ends[0].name}`, step(ends[0], ""), ends[0].value),
+      bar(ends[0].name, step(ends[0], ""), ends[0].value),
       ...steps.map((one) => bar(one.name, step(one, one.to > one.from ? "worse" : "better"), one.value, `${one.sides[0]} → ${one.sides[1]}`)),
-      bar(`B: ${ends[1].name}`, step(ends[1], ""), ends[1].value),
+      bar(ends[1].name, step(ends[1], ""), ends[1].value),
     ];
   },
 };
