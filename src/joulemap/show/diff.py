@@ -96,7 +96,7 @@ def describe_versions(facts: Facts, before: str = BEFORE, after: str = AFTER) ->
     """
     failing, lost, limits = list_failing(facts), _list_lost(facts), facts.of(Limit)
     if failing:
-        first = max(failing, key=lambda one: one.miss or 0.0)
+        first = failing[0]
         line = FAILS(
             metric=first.metric,
             name=name_all(facts.runs, first.runs)[0],
@@ -116,8 +116,18 @@ def describe_versions(facts: Facts, before: str = BEFORE, after: str = AFTER) ->
 
 
 def list_failing(facts: Facts) -> list[Limit]:
-    """Return the limits that a change surely exceeds."""
-    return [one for one in facts.of(Limit) if one.miss]
+    """Return the limits that a change surely exceeds, the one that is exceeded most first."""
+    return sorted((one for one in facts.of(Limit) if one.miss), key=lambda one: -(one.miss or 0.0))
+
+
+def find_subject(facts: Facts) -> Change | None:
+    """Return the change that the reasons and the next step are about: the one that exceeds its limit most, which leads
+    the first line, or the largest change of energy; None if nothing changes.
+    """
+    failing = [(one.metric, one.runs[0]) for one in list_failing(facts)][:1]
+    moved = [one for one in facts.of(Change) if (one.metric, one.runs[1]) in failing]
+    moved = moved or [one for one in facts.of(Change) if one.metric == facts.asked[0] and one.before != one.after]
+    return max(moved, key=lambda one: abs(_read(one, "fraction")), default=None)
 
 
 def _list_lost(facts: Facts) -> list[str]:
@@ -203,7 +213,7 @@ def _describe_sure(asked: Mapping[str, Sequence[Change]]) -> str:
 
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: limits, hardware that runs only one version, and the work and the
-    subgraphs behind the change on the first chip.
+    subgraphs behind the change of `find_subject`.
     """
     changes, limits, failing = facts.of(Change), facts.of(Limit), list_failing(facts)
     is_lost_first = not failing and bool(_list_lost(facts)) and bool(limits or not changes)
@@ -215,15 +225,15 @@ def list_reasons(facts: Facts) -> list[str]:
 
 
 def _describe_terms(facts: Facts) -> Iterator[str]:
-    """Yield lines on the first chip: the work of both versions, and its energy and time per unit; and the subgraphs
-    behind the change by their origin.
+    """Yield lines on the chip of `find_subject`: the work of both versions, and its energy and time per unit; and the
+    subgraphs behind the change by their origin.
     """
-    pair = next((one.runs for one in facts.of(Term)), None)
-    if pair is None:
+    subject = find_subject(facts)
+    if subject is None:
         return
-    levels = group((one for one in facts.of(Term) if one.runs == pair), lambda one: one.level)
-    (chip,) = name_all(facts.runs, pair[1:])
-    ratios = {one.metric: 1.0 + _read(one, "fraction") for one in facts.of(Change) if one.runs == pair}
+    levels = group((one for one in facts.of(Term) if one.runs == subject.runs), lambda one: one.level)
+    (chip,) = name_all(facts.runs, subject.runs[1:])
+    ratios = {one.metric: 1.0 + _read(one, "fraction") for one in facts.of(Change) if one.runs == subject.runs}
     for one in levels.get("work", ()):
         own, macs = (each.value if each is not None else 0.0 for each in one.counts)
         work = macs / own if own else 0.0
@@ -278,7 +288,7 @@ def list_failures(facts: Facts) -> list[str]:
 
 TITLE: Final = Template("{before} -> {after}[ on {name}], batch {batches:and}, {precisions:list}[, {runtimes:list}]")
 MORE, LESS = "more", "less"
-DIFF: Final = Template("db diff {run_a} {run_b}")
+DIFF: Final = Template("db diff {runs}")
 DIFFER: Final = Template("Subgraphs that differ on {name}")
 VERDICTS: Final = {"above": "FAILS ({limit})", "below": "kept ({limit})", "unsure": "not significant ({limit})"}
 
@@ -381,11 +391,10 @@ def _picture(grid: Grid, after: str, changes: Iterable[float | None]) -> Grid:
 
 
 def draw_versions(answer: DiffAnswer, asked: Asked) -> Document:
-    """Return the document of two versions: the table of one chip or of several, and the step on the largest change."""
+    """Return the document of two versions: the table of one chip or of several, and the step on `find_subject`."""
     rows, most = answer.changed, asked.most(5)
     chips = list(dict.fromkeys(row.hardware for row in rows))
-    moved = [row for row in rows if row.metric == "energy" and row.change_fraction and row.run_a != row.run_b]
-    first = max(moved, key=lambda row: abs(row.change_fraction or 0.0), default=None)
+    subject = find_subject(answer.facts)
     is_one = len(chips) < 2
     only = mark_projected(chips[0], answer.projected) if len(chips) == 1 else ""
     values = {"before": answer.before, "after": answer.after, "name": only, **list_settings(answer.scope)}
@@ -402,7 +411,7 @@ def draw_versions(answer: DiffAnswer, asked: Asked) -> Document:
         trust=describe_shared(answer.facts),
         details=parts if is_one else [*figures, *parts],
         words={"failures": tuple(list_failures(answer.facts))},
-        steps=fill_steps([DIFF], first, asked.repeated) if first is not None else (),
+        steps=fill_steps([DIFF], subject, asked.repeated) if subject is not None else (),
     )
 
 
