@@ -137,19 +137,6 @@ part AS (
 shared AS (
     SELECT
         p.*,
-        edp_share(energy_fj, latency_fs, sum(energy_fj) OVER (), sum(latency_fs) OVER ()) AS edp_share_js,
-        edp_share(
-            separate_energy_fj,
-            separate_latency_fs,
-            sum(separate_energy_fj) OVER (),
-            sum(separate_latency_fs) OVER ()
-        ) AS separate_edp_share_js,
-        edp_share(
-            separate_energy_fj - energy_fj,
-            separate_latency_fs - latency_fs,
-            sum(separate_energy_fj + energy_fj) OVER (),
-            sum(separate_latency_fs + latency_fs) OVER ()
-        ) AS saved_edp_share_js,
         sum(energy_fj) OVER () AS run_energy_fj,
         sum(latency_fs) OVER () AS run_latency_fs,
         sum(separate_energy_fj) OVER () AS run_separate_energy_fj,
@@ -163,7 +150,10 @@ SELECT
     s.folded_count > 0 AS is_folded,
     s.biased_count, s.bias_addition_count, s.bias_element_count, s.kernel_count, s.separate_kernel_count, s.energy_fj,
     s.separate_energy_fj, s.latency_fs, s.separate_latency_fs, s.dram_bytes, s.separate_dram_bytes, s.moved_bytes,
-    s.separate_moved_bytes, s.pass_bytes, s.separate_pass_bytes, s.edp_share_js, s.separate_edp_share_js,
+    s.separate_moved_bytes, s.pass_bytes, s.separate_pass_bytes,
+    edp_share(s.energy_fj, s.latency_fs, s.run_energy_fj, s.run_latency_fs) AS edp_share_js,
+    edp_share(s.separate_energy_fj, s.separate_latency_fs, s.run_separate_energy_fj, s.run_separate_latency_fs)
+        AS separate_edp_share_js,
     joules(s.energy_fj) AS energy_j,
     joules(s.separate_energy_fj) AS separate_energy_j,
     s.separate_energy_fj - s.energy_fj AS saved_energy_fj,
@@ -174,8 +164,13 @@ SELECT
     s.separate_latency_fs - s.latency_fs AS saved_latency_fs,
     seconds(s.separate_latency_fs - s.latency_fs) AS saved_latency_s,
     fraction(s.separate_latency_fs - s.latency_fs, s.separate_latency_fs) AS saved_latency_fraction,
-    s.saved_edp_share_js,
-    s.saved_edp_share_js / nullif(joules(s.run_separate_energy_fj) * seconds(s.run_separate_latency_fs), 0e0)
+    edp_share(
+        s.separate_energy_fj - s.energy_fj,
+        s.separate_latency_fs - s.latency_fs,
+        s.run_separate_energy_fj + s.run_energy_fj,
+        s.run_separate_latency_fs + s.run_latency_fs
+    ) AS saved_edp_share_js,
+    saved_edp_share_js / nullif(joules(s.run_separate_energy_fj) * seconds(s.run_separate_latency_fs), 0e0)
         AS saved_edp_fraction,
     s.separate_dram_bytes - s.dram_bytes AS saved_dram_bytes,
     1e0 - s.dram_bytes / nullif(s.separate_dram_bytes, 0e0) AS saved_dram_fraction,

@@ -16,46 +16,26 @@ difference_fj = { type = "BIGINT", unit = "fJ", meaning = "difference B minus A,
 is_shared = { type = "BOOLEAN", meaning = "true if both have the action, except static power" }
 by_count_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "part of the difference due to counts, at the mean of both energies per action; null where one run lacks the action" }
 */
-WITH side AS (
+WITH joined AS (
     SELECT
-        run_id,
         component,
         action,
-        category,
         part,
         per,
-        sum(action_count) AS action_count,
-        max(price_fj) AS price_fj,
-        max(basis) AS basis,
-        sum(energy_fj) AS energy_fj
+        max(category) FILTER (WHERE run_id = $run_a) AS category_a,
+        max(category) FILTER (WHERE run_id = $run_b) AS category_b,
+        coalesce(sum(action_count) FILTER (WHERE run_id = $run_a), 0e0) AS count_a,
+        coalesce(sum(action_count) FILTER (WHERE run_id = $run_b), 0e0) AS count_b,
+        max(price_fj) FILTER (WHERE run_id = $run_a) AS price_a,
+        max(price_fj) FILTER (WHERE run_id = $run_b) AS price_b,
+        max(basis) FILTER (WHERE run_id = $run_a) AS basis_a,
+        max(basis) FILTER (WHERE run_id = $run_b) AS basis_b,
+        CAST(
+            coalesce(sum(energy_fj) FILTER (WHERE run_id = $run_b), 0)
+            - coalesce(sum(energy_fj) FILTER (WHERE run_id = $run_a), 0) AS BIGINT
+        ) AS difference_fj
     FROM cube.cause(run_ids := [$run_a, $run_b], within := $subgraph)
-    GROUP BY ALL
-),
-joined AS (
-    SELECT
-        coalesce(a.component, b.component) AS component,
-        coalesce(a.action, b.action) AS action,
-        coalesce(a.part, b.part) AS part,
-        coalesce(a.per, b.per) AS per,
-        a.category AS category_a,
-        b.category AS category_b,
-        coalesce(a.action_count, 0e0) AS count_a,
-        coalesce(b.action_count, 0e0) AS count_b,
-        a.price_fj AS price_a,
-        b.price_fj AS price_b,
-        a.basis AS basis_a,
-        b.basis AS basis_b,
-        CAST(coalesce(b.energy_fj, 0) - coalesce(a.energy_fj, 0) AS BIGINT) AS difference_fj
-    FROM (
-        SELECT component, action, part, per, category, action_count, price_fj, basis, energy_fj
-        FROM side
-        WHERE run_id = $run_a
-    ) AS a
-    FULL JOIN (
-        SELECT component, action, part, per, category, action_count, price_fj, basis, energy_fj
-        FROM side
-        WHERE run_id = $run_b
-    ) AS b ON b.component = a.component AND b.action = a.action AND b.part = a.part AND b.per = a.per
+    GROUP BY component, action, part, per
 )
 SELECT
     component, action, part, per, category_a, category_b, count_a, count_b, price_a, price_b, basis_a, basis_b,

@@ -33,8 +33,10 @@ WITH part AS (
         sum(by_count_fj) AS by_count,
         sum(by_price_fj) AS by_price,
         CAST(NULL AS DOUBLE) AS work_a,
-        CAST(NULL AS DOUBLE) AS work_b
+        CAST(NULL AS DOUBLE) AS work_b,
+        any_value(energy_weight) AS weight
     FROM explain.role(run_a := $run_a, run_b := $run_b, subgraph := $subgraph)
+    CROSS JOIN cube.weight(run_a := $run_a, run_b := $run_b, metric := $metric)
     WHERE $metric <> 'latency'
     GROUP BY category
     UNION ALL
@@ -46,33 +48,12 @@ WITH part AS (
         sum(by_work_fs),
         sum(CASE WHEN is_met THEN spent_b_fs - spent_a_fs - by_work_fs ELSE 0 END),
         sum(work_a),
-        sum(work_b)
+        sum(work_b),
+        any_value(time_weight)
     FROM explain.delay(run_a := $run_a, run_b := $run_b, subgraph := $subgraph)
+    CROSS JOIN cube.weight(run_a := $run_a, run_b := $run_b, metric := $metric)
     WHERE $metric IN ('latency', 'edp')
     GROUP BY resource
-),
-whole AS (
-    SELECT sum(energy_fj) AS energy_fj, sum(latency_fs) AS latency_fs
-    FROM cube.part(run_ids := [$run_a, $run_b], energy := 'whole')
-    WHERE $metric = 'edp'
-),
-weighed AS (
-    SELECT
-        p.quantity,
-        p.category,
-        p.spent_a,
-        p.spent_b,
-        p.by_count,
-        p.by_price,
-        p.work_a,
-        p.work_b,
-        CASE
-            WHEN $metric <> 'edp' THEN 1
-            WHEN p.quantity = 'energy' THEN w.latency_fs
-            ELSE w.energy_fj
-        END AS weight
-    FROM part AS p
-    CROSS JOIN whole AS w
 )
 SELECT
     quantity,
@@ -91,5 +72,5 @@ SELECT
     by_count * weight AS by_count_exact,
     by_price * weight AS by_price_exact,
     (spent_b - spent_a - by_count - by_price) * weight AS by_presence_exact
-FROM weighed
+FROM part
 ORDER BY abs((spent_b - spent_a) * weight) DESC, quantity, category

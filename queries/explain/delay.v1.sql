@@ -13,62 +13,35 @@ work_b = { type = "DOUBLE", meaning = "amount of work on B" }
 is_met = { type = "BOOLEAN", meaning = "true if the subgraph has this bottleneck on both" }
 by_work_fs = { type = "HUGEINT", unit = "fs", meaning = "part of the difference due to the amount of work, at the mean of both speeds; 0 where only one has the bottleneck" }
 */
-WITH time AS (
+WITH spent AS (
     SELECT
-        run_id,
-        name,
-        latency_fs,
-        least(latency_fs, CAST(round(launch_s * 1e15) AS BIGINT)) AS launch_fs,
-        is_computing,
-        kernel_count,
-        executed_mac_count,
-        CAST(round(pass_s * 1e15) AS BIGINT) AS pass_fs,
-        moved_bytes,
-        pass_bytes
-    FROM cube.part(run_ids := [$run_a, $run_b], energy := 'whole')
-    WHERE $subgraph IN ('', name)
-),
-spent AS (
-    SELECT run_id, name, 'launch' AS resource, launch_fs AS spent_fs, CAST(kernel_count AS DOUBLE) AS work_count
-    FROM time
-    UNION ALL
-    SELECT
-        run_id, name, 'compute', latency_fs - launch_fs - least(pass_fs, latency_fs - launch_fs),
-        coalesce(executed_mac_count, 0e0)
-    FROM time
-    WHERE is_computing
-    UNION ALL
-    SELECT
-        run_id,
-        name,
-        'memory',
-        CASE WHEN is_computing THEN least(pass_fs, latency_fs - launch_fs) ELSE latency_fs - launch_fs END,
-        pass_bytes + CASE WHEN is_computing THEN 0e0 ELSE moved_bytes END
-    FROM time
+        p.run_id,
+        p.name,
+        t.cause AS resource,
+        t.exact AS spent_fs,
+        CASE t.cause
+            WHEN 'launch' THEN CAST(p.kernel_count AS DOUBLE)
+            WHEN 'compute' THEN coalesce(p.executed_mac_count, 0e0)
+            ELSE p.pass_bytes + CASE WHEN p.is_computing THEN 0e0 ELSE p.moved_bytes END
+        END AS work_count
+    FROM cube.part(run_ids := [$run_a, $run_b], energy := 'whole') AS p
+    JOIN part_amounts AS t ON t.run_id = p.run_id AND t.subgraph_index = p.part_index AND t.amount = 'time'
+    WHERE $subgraph IN ('', p.name)
 ),
 met AS (
     SELECT
-        coalesce(a.name, b.name) AS name,
-        coalesce(a.resource, b.resource) AS resource,
-        coalesce(a.spent_fs, 0) AS spent_a_fs,
-        coalesce(b.spent_fs, 0) AS spent_b_fs,
-        coalesce(a.work_count, 0e0) AS work_a,
-        coalesce(b.work_count, 0e0) AS work_b,
-        a.spent_fs IS NOT NULL AND b.spent_fs IS NOT NULL AS is_met
-    FROM (SELECT name, resource, spent_fs, work_count FROM spent WHERE run_id = $run_a AND spent_fs > 0) AS a
-    FULL JOIN (SELECT name, resource, spent_fs, work_count FROM spent WHERE run_id = $run_b AND spent_fs > 0) AS b
-        ON b.name = a.name AND b.resource = a.resource
+        name,
+        resource,
+        coalesce(sum(spent_fs) FILTER (WHERE run_id = $run_a), 0) AS spent_a_fs,
+        coalesce(sum(spent_fs) FILTER (WHERE run_id = $run_b), 0) AS spent_b_fs,
+        coalesce(sum(work_count) FILTER (WHERE run_id = $run_a), 0e0) AS work_a,
+        coalesce(sum(work_count) FILTER (WHERE run_id = $run_b), 0e0) AS work_b
+    FROM spent
+    GROUP BY name, resource
 )
 SELECT
-    name, resource,
-    CAST(spent_a_fs AS HUGEINT) AS spent_a_fs,
-    CAST(spent_b_fs AS HUGEINT) AS spent_b_fs,
-    work_a, work_b, is_met,
-    CAST(
-        CASE
-            WHEN NOT is_met OR work_a = work_b OR work_a = 0e0 OR work_b = 0e0 THEN 0
-            ELSE CAST((work_b - work_a) * ((spent_a_fs / work_a + spent_b_fs / work_b) / 2e0) AS BIGINT)
-        END AS HUGEINT
-    ) AS by_work_fs
+    name, resource, spent_a_fs, spent_b_fs, work_a, work_b,
+    spent_a_fs > 0 AND spent_b_fs > 0 AS is_met,
+    by_count(work_a, work_b, spent_a_fs, spent_b_fs) AS by_work_fs
 FROM met
 ORDER BY name, resource

@@ -16,11 +16,7 @@ difference_fraction = { type = "DOUBLE", null = true, meaning = "difference over
 difference = { shown = "+" }
 per = { shown = "words" }
 */
-WITH whole AS (
-    SELECT sum(energy_fj) AS energy_fj, sum(latency_fs) AS latency_fs
-    FROM cube.part(run_ids := [$run_a, $run_b], energy := 'whole')
-),
-halves AS (
+WITH halves AS (
     SELECT
         'energy: ' || t.term AS term,
         t.component || '.' || t.action AS contributor,
@@ -31,9 +27,9 @@ halves AS (
         t.energy_per_action_a_j AS price_a,
         t.energy_per_action_b_j AS price_b,
         CASE WHEN t.per = 's' THEN 'W' ELSE 'J' END AS price_unit,
-        CAST(t.difference_fj AS HUGEINT) * w.latency_fs AS difference_exact
+        t.difference_fj * w.energy_weight AS difference_exact
     FROM explain.energy(run_a := $run_a, run_b := $run_b, subgraph := $subgraph) AS t
-    CROSS JOIN whole AS w
+    CROSS JOIN cube.weight(run_a := $run_a, run_b := $run_b) AS w
     UNION ALL
     SELECT
         'latency: ' || d.term,
@@ -45,9 +41,9 @@ halves AS (
         d.price_a,
         d.price_b,
         d.price_unit,
-        d.difference_exact * w.energy_fj
+        d.difference_exact * w.time_weight
     FROM explain.latency(run_a := $run_a, run_b := $run_b, subgraph := $subgraph) AS d
-    CROSS JOIN whole AS w
+    CROSS JOIN cube.weight(run_a := $run_a, run_b := $run_b) AS w
 )
 SELECT
     term, contributor, per, part_count, count_a, count_b, price_a, price_b, price_unit, difference_exact,

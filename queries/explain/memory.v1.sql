@@ -40,10 +40,7 @@ met AS (
 parted AS (
     SELECT
         contributor, per, work_a, work_b, held_a, held_b,
-        CASE
-            WHEN work_a = work_b OR work_a = 0e0 OR work_b = 0e0 THEN 0
-            ELSE CAST((work_b - work_a) * ((held_a / work_a + held_b / work_b) / 2e0) AS HUGEINT)
-        END AS by_work
+        by_count(work_a, work_b, held_a, held_b) AS by_work
     FROM met
 ),
 terms AS (

@@ -84,32 +84,22 @@ side AS (
 ),
 met AS (
     SELECT
-        coalesce(a.role, b.role) AS role,
-        coalesce(a.category, b.category) AS category,
-        coalesce(a.way, '') AS way_a,
-        coalesce(b.way, '') AS way_b,
-        coalesce(a.step, '') AS step_a,
-        coalesce(b.step, '') AS step_b,
-        coalesce(a.actions, '') AS actions_a,
-        coalesce(b.actions, '') AS actions_b,
-        coalesce(a.amount, 0e0) AS count_a,
-        coalesce(b.amount, 0e0) AS count_b,
-        coalesce(a.energy_fj, 0) AS energy_a_fj,
-        coalesce(b.energy_fj, 0) AS energy_b_fj,
-        a.role IS NOT NULL AND b.role IS NOT NULL AS is_shared
-    FROM (SELECT category, role, way, step, actions, amount, energy_fj FROM side WHERE run_id = $run_a) AS a
-    FULL JOIN (SELECT category, role, way, step, actions, amount, energy_fj FROM side WHERE run_id = $run_b) AS b
-        ON b.role = a.role AND b.category = a.category
-),
-parted AS (
-    SELECT
-        role, category, way_a, way_b, step_a, step_b, actions_a, actions_b, count_a, count_b, energy_a_fj, energy_b_fj,
-        is_shared,
-        CASE
-            WHEN count_a = count_b OR count_a = 0e0 OR count_b = 0e0 THEN 0
-            ELSE CAST((count_b - count_a) * ((energy_a_fj / count_a + energy_b_fj / count_b) / 2e0) AS HUGEINT)
-        END AS by_count_fj
-    FROM met
+        role,
+        category,
+        coalesce(max(way) FILTER (WHERE run_id = $run_a), '') AS way_a,
+        coalesce(max(way) FILTER (WHERE run_id = $run_b), '') AS way_b,
+        coalesce(max(step) FILTER (WHERE run_id = $run_a), '') AS step_a,
+        coalesce(max(step) FILTER (WHERE run_id = $run_b), '') AS step_b,
+        coalesce(max(actions) FILTER (WHERE run_id = $run_a), '') AS actions_a,
+        coalesce(max(actions) FILTER (WHERE run_id = $run_b), '') AS actions_b,
+        coalesce(sum(amount) FILTER (WHERE run_id = $run_a), 0e0) AS count_a,
+        coalesce(sum(amount) FILTER (WHERE run_id = $run_b), 0e0) AS count_b,
+        coalesce(sum(energy_fj) FILTER (WHERE run_id = $run_a), 0) AS energy_a_fj,
+        coalesce(sum(energy_fj) FILTER (WHERE run_id = $run_b), 0) AS energy_b_fj,
+        bool_or(run_id = $run_a) AND bool_or(run_id = $run_b) AS is_shared,
+        by_count(count_a, count_b, energy_a_fj, energy_b_fj) AS by_count_fj
+    FROM side
+    GROUP BY role, category
 )
 SELECT
     role, category, way_a, way_b, step_a, step_b, actions_a, actions_b, count_a, count_b,
@@ -123,5 +113,5 @@ SELECT
     joules(energy_b_fj) AS energy_b_j,
     joules(energy_b_fj - energy_a_fj) AS difference_j,
     fraction(energy_b_fj - energy_a_fj, sum(energy_b_fj - energy_a_fj) OVER ()) AS difference_fraction
-FROM parted
+FROM met
 ORDER BY abs(energy_b_fj - energy_a_fj) DESC, role

@@ -25,11 +25,7 @@ latency_difference_fs = { heading = "latency" }
 energy_difference_fj = { heading = "energy" }
 latency_b_fs = { heading = "latency B" }
 */
-WITH part AS (
-    SELECT run_id, name, fusion_pattern, energy_fj, latency_fs, dram_bytes, bottleneck
-    FROM cube.part(run_ids := [$run_a, $run_b], energy := 'whole')
-),
-moved AS (
+WITH moved AS (
     SELECT
         name,
         full_action AS action,
@@ -46,36 +42,24 @@ largest AS (
 ),
 met AS (
     SELECT
-        coalesce(a.name, b.name) AS name,
-        coalesce(a.fusion_pattern, b.fusion_pattern) AS fusion_pattern,
-        CAST(coalesce(a.energy_fj, 0) AS HUGEINT) AS energy_a_fj,
-        CAST(coalesce(b.energy_fj, 0) AS HUGEINT) AS energy_b_fj,
-        CAST(coalesce(a.latency_fs, 0) AS HUGEINT) AS latency_a_fs,
-        CAST(coalesce(b.latency_fs, 0) AS HUGEINT) AS latency_b_fs,
-        coalesce(a.dram_bytes, 0e0) AS memory_a_bytes,
-        coalesce(b.dram_bytes, 0e0) AS memory_b_bytes,
-        a.bottleneck AS bottleneck_a,
-        b.bottleneck AS bottleneck_b
-    FROM (
-        SELECT name, fusion_pattern, energy_fj, latency_fs, dram_bytes, bottleneck FROM part WHERE run_id = $run_a
-    ) AS a
-    FULL JOIN (
-        SELECT name, fusion_pattern, energy_fj, latency_fs, dram_bytes, bottleneck FROM part WHERE run_id = $run_b
-    ) AS b ON b.name = a.name
-),
-weighed AS (
-    SELECT
-        name, fusion_pattern, energy_a_fj, energy_b_fj, latency_a_fs, latency_b_fs, memory_a_bytes, memory_b_bytes,
-        bottleneck_a, bottleneck_b,
-        (energy_b_fj - energy_a_fj) * CAST(sum(latency_a_fs + latency_b_fs) OVER () AS HUGEINT)
-        + (latency_b_fs - latency_a_fs) * CAST(sum(energy_a_fj + energy_b_fj) OVER () AS HUGEINT)
-            AS edp_difference_exact
-    FROM met
+        name,
+        coalesce(any_value(fusion_pattern) FILTER (WHERE run_id = $run_a), any_value(fusion_pattern)) AS fusion_pattern,
+        CAST(coalesce(sum(energy_fj) FILTER (WHERE run_id = $run_a), 0) AS HUGEINT) AS energy_a_fj,
+        CAST(coalesce(sum(energy_fj) FILTER (WHERE run_id = $run_b), 0) AS HUGEINT) AS energy_b_fj,
+        CAST(coalesce(sum(latency_fs) FILTER (WHERE run_id = $run_a), 0) AS HUGEINT) AS latency_a_fs,
+        CAST(coalesce(sum(latency_fs) FILTER (WHERE run_id = $run_b), 0) AS HUGEINT) AS latency_b_fs,
+        coalesce(sum(dram_bytes) FILTER (WHERE run_id = $run_a), 0e0) AS memory_a_bytes,
+        coalesce(sum(dram_bytes) FILTER (WHERE run_id = $run_b), 0e0) AS memory_b_bytes,
+        any_value(bottleneck) FILTER (WHERE run_id = $run_a) AS bottleneck_a,
+        any_value(bottleneck) FILTER (WHERE run_id = $run_b) AS bottleneck_b
+    FROM cube.part(run_ids := [$run_a, $run_b], energy := 'whole')
+    GROUP BY name
 ),
 valued AS (
     SELECT
         name, fusion_pattern, energy_a_fj, energy_b_fj, latency_a_fs, latency_b_fs, memory_a_bytes, memory_b_bytes,
-        bottleneck_a, bottleneck_b, edp_difference_exact,
+        bottleneck_a, bottleneck_b,
+        (energy_b_fj - energy_a_fj) * energy_weight + (latency_b_fs - latency_a_fs) * time_weight AS edp_difference_exact,
         CASE $metric
             WHEN 'energy' THEN joules(energy_b_fj - energy_a_fj)
             WHEN 'latency' THEN seconds(latency_b_fs - latency_a_fs)
@@ -83,7 +67,8 @@ valued AS (
             WHEN 'memory' THEN memory_b_bytes - memory_a_bytes
             ELSE error('metric is ' || $metric || ', expected energy, latency, edp or memory')
         END AS difference
-    FROM weighed
+    FROM met
+    CROSS JOIN cube.weight(run_a := $run_a, run_b := $run_b)
 )
 SELECT
     v.name,

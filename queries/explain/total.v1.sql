@@ -48,15 +48,7 @@ runtime = { type = "VARCHAR", meaning = "runtime of A" }
 run_a = { type = "INTEGER", meaning = "number of run A" }
 run_b = { type = "INTEGER", meaning = "number of run B" }
 */
-WITH part AS MATERIALIZED (
-    SELECT run_id, name, energy_fj, latency_fs, mac_count, units_used_count, units_total_count, unit_name
-    FROM cube.part(run_ids := [$run_a, $run_b], energy := 'whole')
-),
-whole AS (
-    SELECT sum(energy_fj) AS energy_fj, CAST(sum(latency_fs) AS HUGEINT) AS latency_fs
-    FROM part
-),
-total AS (
+WITH total AS (
     SELECT
         coalesce(sum(energy_fj) FILTER (WHERE run_id = $run_a), 0) AS energy_a_fj,
         coalesce(sum(energy_fj) FILTER (WHERE run_id = $run_b), 0) AS energy_b_fj,
@@ -68,18 +60,18 @@ total AS (
             FILTER (WHERE run_id = $run_a AND $subgraph <> '') AS units_a,
         max({'used': units_used_count, 'total': units_total_count, 'name': unit_name})
             FILTER (WHERE run_id = $run_b AND $subgraph <> '') AS units_b
-    FROM part
+    FROM cube.part(run_ids := [$run_a, $run_b], energy := 'whole')
     WHERE $subgraph IN ('', name)
 ),
 -- twice energy x delay of a run; of a subgraph, its energy at the mean time of both runs and its time at their mean energy
 product AS (
     SELECT
         CASE WHEN $subgraph = '' THEN 2 * t.energy_a_fj * t.latency_a_fs
-            ELSE t.energy_a_fj * w.latency_fs + t.latency_a_fs * w.energy_fj END AS edp_a_exact,
+            ELSE t.energy_a_fj * w.energy_weight + t.latency_a_fs * w.time_weight END AS edp_a_exact,
         CASE WHEN $subgraph = '' THEN 2 * t.energy_b_fj * t.latency_b_fs
-            ELSE t.energy_b_fj * w.latency_fs + t.latency_b_fs * w.energy_fj END AS edp_b_exact
+            ELSE t.energy_b_fj * w.energy_weight + t.latency_b_fs * w.time_weight END AS edp_b_exact
     FROM total AS t
-    CROSS JOIN whole AS w
+    CROSS JOIN cube.weight(run_a := $run_a, run_b := $run_b) AS w
 ),
 pair AS (
     SELECT

@@ -40,6 +40,13 @@ CREATE MACRO utilization_of(mac_count, time_fs, peak_ops_per_s) AS
 CREATE MACRO edp_share(energy_fj, latency_fs, run_energy_fj, run_latency_fs) AS
     (joules(energy_fj) * seconds(run_latency_fs) + joules(run_energy_fj) * seconds(latency_fs)) / 2e0;
 
+-- Part of the difference of an exact amount (fJ, fs or B) that follows from other counts at the mean amount of one count.
+CREATE MACRO by_count(count_a, count_b, exact_a, exact_b) AS
+    CASE
+        WHEN count_a = count_b OR count_a = 0e0 OR count_b = 0e0 THEN 0
+        ELSE CAST((count_b - count_a) * ((exact_a / count_a + exact_b / count_b) / 2e0) AS HUGEINT)
+    END;
+
 -- True if energy of a common category is architectural overhead: neither arithmetic, off-chip memory, board, unattributed, host nor
 -- static.
 CREATE MACRO is_overhead(common_category) AS common_category NOT IN (

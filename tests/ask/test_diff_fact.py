@@ -9,7 +9,7 @@ from compare import assert_close
 from joulemap.ask.diff import pair_findings
 from joulemap.ask.fact import Caveat, Change, Facts, Limit, Quantity, Refusal, Subject, Term
 from joulemap.ask.finding import Finding
-from joulemap.show.diff import describe_versions, list_failures, list_reasons
+from joulemap.show.diff import describe_versions, find_subject, list_failures, list_reasons
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*")
 LONG = "a_chip_of_28_characters_here"
@@ -63,6 +63,25 @@ def test_a_failing_limit_leads_and_each_failure_is_told() -> None:
     assert len(list_failures(facts)) == 2
     assert all(str(one) in told for one, told in zip((50, 20), list_failures(facts), strict=True))
     assert list_failures(make_facts(*changes)) == []
+
+
+def test_the_reasons_are_about_the_chip_that_leads_or_changes_most() -> None:
+    changes = [make_change("energy", 0.1), make_change("energy", -0.5, 2), make_change("latency", 0.9, 3)]
+    changes += [make_change("latency", 0.1), make_change("latency", 0.1, 2), make_change("energy", 0.2, 3)]
+    work = [
+        Term(
+            runs=(one, 10 + one), level="work", quantity="energy", name="macs",
+            amounts=(Quantity(1.0, "J"), Quantity(2.0, "J")), difference=Quantity(1.0, "J"),
+            counts=(Quantity(1e9), Quantity(2e9)),
+        )
+        for one in (1, 2, 3)
+    ]  # fmt: skip
+    limit = Limit(runs=(13,), metric="latency", bound=Quantity(0.05), value=Quantity(0.9), miss=math.log(1.9 / 1.05))
+    for facts, chip in ((make_facts(*changes, *work), 2), (make_facts(*changes, *work, limit), 3)):
+        (reason,) = [one for one in list_reasons(facts) if "MACs" in one]
+        subject = find_subject(facts)
+        assert f"{LONG}_{chip}" in reason and subject is not None and subject.runs == (chip, 10 + chip)
+    assert f"{LONG}_3" in describe_versions(facts)
 
 
 def test_hardware_that_runs_only_the_old_version_fails_if_there_is_a_limit() -> None:

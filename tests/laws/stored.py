@@ -7,10 +7,13 @@ import random
 import re
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 import attrs
 
+from joulemap.ask.plot import QUESTIONS
 from laws.door import BRIEF, SERVERS, Doors, _of
 from laws.pair import FORMS, Line, draw_line, list_metrics
 from laws.panel import draw_chips, find_chip, list_chips
@@ -21,6 +24,20 @@ CHEAP: Final = (
 """Models whose runs take little time to store."""
 
 TWO_MODELS: Final = "diff"
+
+PLOT, REPORT, HERE = "plot", "report", "here"
+"""Commands that draw a figure, write a page and find chips, beside those whose lines draw options."""
+
+RARE: Final = {TWO_MODELS: 0.1, PLOT: 0.15, REPORT: 0.03, HERE: 0.07}
+"""Command -> its share of the questions; a page asks as many questions as it has chapters, each of some seconds."""
+
+MACHINES: Final = tuple(sorted(Path(__file__).parents[1].joinpath("here", "machine").glob("*.json")))
+"""Recorded machines."""
+
+PAGE: Final = "page.html"
+
+MARKUP: Final = re.compile(r"<(script|style|svg)\b.*?</\1>|<[^>]*>|\d[\d-]+ \d+:\d+ UTC", re.DOTALL)
+"""What people do not read on a page, and when it was written."""
 
 BEFORE: Final = (
     "compare", "recommend", "sweep", "pareto", "cost", "utilization", "analyze", "edp", "fusion", "explain",
@@ -48,7 +65,7 @@ TOLD: Final = re.compile(r"(?<=run_id=)\d+|(?<=run_[ab]=)\d+|(?<=run )\d+\b|(?<=
 APART: Final = frozenset({"created_at", "seconds", "points_per_s", "tally"})
 """Fields that differ by design: dates and times of an evaluation, and how many runs it found stored."""
 
-ORDERED: Final = frozenset({"explain", "flip", "place", "explore", TWO_MODELS})
+ORDERED: Final = frozenset({"explain", "flip", "place", "explore", TWO_MODELS, "plot waterfall", "plot flip"})
 """Commands to which the first chip means something else than the second, such as that whose change is explained."""
 
 AS_TYPED: Final = frozenset({"facts", "notes", "asked", "runs", "place"})
@@ -59,7 +76,7 @@ Numbers = dict[tuple[bool, bool, int], int]
 """Ids of facts, of workloads and of runs -> their numbers in a document."""
 
 
-LISTING: Final = ("how_sure", "unsupported", "refusal")
+LISTING: Final = ("how_sure", "unsupported", "refusal", "description")
 """Fields whose sentences list chips in the order of the question: their words are compared."""
 
 
@@ -67,9 +84,9 @@ def draw_question(rng: random.Random) -> Line:
     """Return a random command line about a small model; many have no more options than the command needs, or rank chips
     that are alike.
     """
-    if rng.random() < 0.1:
-        chips = draw_chips(rng, 2)
-        return Line(TWO_MODELS, (*rng.sample(CHEAP, 2), *chips), ())
+    (rare,) = rng.choices((*RARE, ""), (*RARE.values(), 1.0 - sum(RARE.values())))
+    if rare:
+        return draw_rare(rng, rare)
     line = draw_line(rng)
     form = FORMS[line.command]
     models = [one for one in form.models if one in CHEAP] or list(form.models[:1])
@@ -85,6 +102,19 @@ def draw_question(rng: random.Random) -> Line:
     return attrs.evolve(line, words=words, options=kept)
 
 
+def draw_rare(rng: random.Random, command: str) -> Line:
+    """Return a random command line of one of `RARE`, about few chips."""
+    chips, model = draw_chips(rng, 2), rng.choice(CHEAP)
+    if command == TWO_MODELS:
+        return Line(command, (*rng.sample(CHEAP, 2), *chips), ())
+    if command == HERE:
+        return Line(command, (model,), (("--from", str(rng.choice(MACHINES))),))
+    if command == PLOT:
+        figure = rng.choice(sorted(QUESTIONS))
+        command, chips = f"{PLOT} {figure}", chips[: QUESTIONS[figure].hardware_count]
+    return Line(command, (model, *chips), (("--batch", rng.choice("128")),))
+
+
 def draw_alike(rng: random.Random, count: int) -> list[str]:
     """Return chips of one microarchitecture, of which several may have equal values; others where it has too few."""
     first = find_chip(rng.choice(list_chips()))
@@ -96,7 +126,7 @@ def draw_alike(rng: random.Random, count: int) -> list[str]:
 def split_words(line: Line) -> tuple[list[str], list[str]]:
     """Return the models and the chips of a line."""
     form = FORMS.get(line.command)
-    count = 2 if form is None else len(form.models[:1])
+    count = 1 + (line.command == TWO_MODELS) if form is None else len(form.models[:1])
     chips = dict(line.options)[form.chips].split(",") if form is not None and form.chips else line.words[count:]
     return list(line.words[:count]), list(chips)
 
@@ -184,16 +214,24 @@ def find_difference(one: Any, other: Any, path: str = "") -> str:
 
 
 def read_answer(doors: Doors, words: tuple[str, ...]) -> dict[str, Any]:
-    """Return the exit code of a command with what it says, as JSON and with all details, or its refusal."""
-    code, out, messages = doors.say(*words, *BRIEF)
+    """Return the exit code of a command with what it says, as JSON and with all details, or its refusal; of a page, its
+    decision and text.
+    """
+    is_page = words[0] == REPORT
+    form: tuple[str, ...] = BRIEF
+    if words[0] in (PLOT, REPORT):
+        form = (f"--output={PAGE}",) if is_page else ()
+    with patch("joulemap.show.webpage.page.is_installed", return_value=False):  # images say no more than text
+        code, out, messages = doors.say(*words, *form)
     if code:
         return {"code": code, "refusal": messages}
-    lines = doors.say(*words, "--show=details")[1].splitlines()
-    return {
-        "code": code,
-        "answer": rename(json.loads(out), {}),
-        "lines": [" ".join(TOLD.sub("#", one).split()) for one in lines],
-    }
+    if is_page:
+        answer, text = messages, MARKUP.sub("\n", doors.folder.joinpath(PAGE).read_text())
+    else:
+        answer = rename(json.loads(out), {})
+        text = "" if words[0] == PLOT else doors.say(*words, "--show=details")[1]
+    lines = [" ".join(TOLD.sub("#", one).split()) for one in text.splitlines()]
+    return {"code": code, "answer": answer, "lines": [*filter(None, lines)]}
 
 
 def try_stored(doors: Doors, rng: random.Random) -> None:

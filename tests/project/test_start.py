@@ -52,7 +52,7 @@ BUDGETS = {
     ("hardware", "list"): Budget(133, 332, 26, 94),
     ("compare", "resnet18"): Budget(218, 502, 60, 121),
     ("compare", "mobilenet_v2"): Budget(269, 557, 116, 128),
-    ("fleet", "mobilenet_v2", "--rate", "200/s", "--p99", "50ms"): Budget(331, 660, 176, 133),
+    ("fleet", "mobilenet_v2", "--rate", "200/s", "--p99", "50ms"): Budget(332, 660, 165, 133),
     ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(361, 655, 174, 155),
 }
 """Command -> its budget, a little above what it takes on Python 3.11; the last three evaluate."""

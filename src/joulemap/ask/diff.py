@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import attrs
 
@@ -44,9 +44,6 @@ NOTHING: Final[Mapping[str, float]] = {}
 
 ASKED: Final = ("energy", "latency")
 """Metrics of the decision."""
-
-Pair: TypeAlias = tuple[int, int]
-"""Runs of the earlier and of the later version on one chip."""
 
 
 @frozen(kw_only=True)
@@ -220,8 +217,13 @@ def _find_lost(rows: Iterable[VersionFigure]) -> Iterator[Caveat]:
             yield Caveat(kind="lost" if is_lost else "gained", runs=tuple(ids), values={})
 
 
-def pair_findings(findings: Iterable[Finding | Refusal], pairs: Iterable[Pair]) -> Iterator[Finding | Refusal]:
-    """Yield findings on changes in place of those on runs: what moves both versions on a chip alike moves no change."""
+def pair_findings(
+    findings: Iterable[Finding | Refusal], pairs: Iterable[tuple[int, int]]
+) -> Iterator[Finding | Refusal]:
+    """Yield findings on changes in place of those on runs: what moves both versions on a chip alike moves no change.
+
+    `pairs` are the runs of the earlier and of the later version on each chip.
+    """
     own: dict[tuple[str, int], list[Finding]] = {}
     for one in findings:
         if isinstance(one, Refusal) or one.run_id is None:

@@ -127,12 +127,11 @@ def lay_contests(
 ) -> Grid:
     """Return a grid that compares chips: a row per shown contest, with the value of each chip and the best of several.
 
-    A contest holds the rows of all chips for one item, such as a subgraph. `head` makes the first cells, under the
-    headings `heads`, and `show_more` that of the advantage. Unavailable hardware is the best only if a contest has no
-    other, or if the question `takes_all`.
+    A contest holds the rows of all chips for one item, such as a subgraph, best first: the columns have the order of
+    the first one. `head` makes the first cells, under the headings `heads`, and `show_more` that of the advantage.
+    Unavailable hardware is the best only if a contest has no other, or if the question `takes_all`.
     """
-    runs = {row.hardware: row.run_id for contest in contests for row in contest}
-    hardware = sorted(runs, key=lambda name: runs[name])
+    hardware = list(dict.fromkeys(row.hardware for contest in contests for row in contest))
     places = {name: column for column, name in enumerate(hardware, len(heads))}
     is_several = len(hardware) > 1
     marked: set[tuple[int, int]] = set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -12,7 +12,7 @@ import attrs
 from joulemap.ask.diff import METRICS, DiffAnswer, DifferenceAnswer, is_above
 from joulemap.ask.fact import Caveat, Change, Facts, Limit, Refusal, Term
 from joulemap.domain.column import Col
-from joulemap.domain.table import Table, group
+from joulemap.domain.table import group
 from joulemap.generated.diff import VersionFigure
 from joulemap.generated.explain import SubgraphDifference
 from joulemap.generated.run import Constant, Setting
@@ -96,7 +96,7 @@ def describe_versions(facts: Facts, before: str = BEFORE, after: str = AFTER) ->
     """
     failing, lost, limits = list_failing(facts), _list_lost(facts), facts.of(Limit)
     if failing:
-        first = max(failing, key=lambda one: one.miss or 0.0)
+        first = failing[0]
         line = FAILS(
             metric=first.metric,
             name=name_all(facts.runs, first.runs)[0],
@@ -116,8 +116,20 @@ def describe_versions(facts: Facts, before: str = BEFORE, after: str = AFTER) ->
 
 
 def list_failing(facts: Facts) -> list[Limit]:
-    """Return the limits that a change surely exceeds."""
-    return [one for one in facts.of(Limit) if one.miss]
+    """Return the limits that a change surely exceeds, the one that is exceeded most first."""
+    return sorted((one for one in facts.of(Limit) if one.miss), key=lambda one: -(one.miss or 0.0))
+
+
+def find_subject(facts: Facts) -> Change | None:
+    """Return the change that the reasons and the next step are about: the one that exceeds its limit most, which leads
+    the first line, or the largest change, of energy if any; None if nothing changes.
+    """
+    lead = next(((one.metric, one.runs[:1]) for one in list_failing(facts)), None)
+
+    def weigh(one: Change) -> tuple[bool, bool, float]:
+        return (one.metric, one.runs[1:]) == lead, one.metric == facts.asked[0], abs(_read(one, "fraction"))
+
+    return max((one for one in facts.of(Change) if one.before != one.after), key=weigh, default=None)
 
 
 def _list_lost(facts: Facts) -> list[str]:
@@ -153,7 +165,8 @@ def _describe_changes(facts: Facts, before: str = BEFORE, after: str = AFTER) ->
     """Return the version to take, with the changes of energy and time over all chips."""
     before, after = (word if len(name) > MOST_NAME else name for name, word in ((before, BEFORE), (after, AFTER)))
     changes = facts.of(Change)
-    where = _name_place(name_all(facts.runs, (one.runs[1] for one in changes)))
+    names = name_all(facts.runs, (one.runs[1] for one in changes))
+    where = names[0] if len(names) == 1 else "both chips" if len(names) == 2 else ALL(count=len(names))
     metrics = dict.fromkeys(one.metric for one in changes)
     if all(one.before == one.after for one in changes):
         return EQUAL(metrics=list(metrics), where=where)
@@ -170,10 +183,6 @@ def _describe_changes(facts: Facts, before: str = BEFORE, after: str = AFTER) ->
     if gains and losses:
         return SPLIT(first=after, last=before, gain=gains[0], loss=losses[0], **values)
     return (TAKE if gains else KEEP)(**values)
-
-
-def _name_place(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else "both chips" if len(names) == 2 else ALL(count=len(names))
 
 
 def _describe_metric(metric: str, changes: Sequence[Change]) -> str:
@@ -203,7 +212,7 @@ def _describe_sure(asked: Mapping[str, Sequence[Change]]) -> str:
 
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: limits, hardware that runs only one version, and the work and the
-    subgraphs behind the change on the first chip.
+    subgraphs behind the change of `find_subject`.
     """
     changes, limits, failing = facts.of(Change), facts.of(Limit), list_failing(facts)
     is_lost_first = not failing and bool(_list_lost(facts)) and bool(limits or not changes)
@@ -215,15 +224,15 @@ def list_reasons(facts: Facts) -> list[str]:
 
 
 def _describe_terms(facts: Facts) -> Iterator[str]:
-    """Yield lines on the first chip: the work of both versions, and its energy and time per unit; and the subgraphs
-    behind the change by their origin.
+    """Yield lines on the chip of `find_subject`: the work of both versions, and its energy and time per unit; and the
+    subgraphs behind the change by their origin.
     """
-    pair = next((one.runs for one in facts.of(Term)), None)
-    if pair is None:
+    subject = find_subject(facts)
+    if subject is None:
         return
-    levels = group((one for one in facts.of(Term) if one.runs == pair), lambda one: one.level)
-    (chip,) = name_all(facts.runs, pair[1:])
-    ratios = {one.metric: 1.0 + _read(one, "fraction") for one in facts.of(Change) if one.runs == pair}
+    levels = group((one for one in facts.of(Term) if one.runs == subject.runs), lambda one: one.level)
+    (chip,) = name_all(facts.runs, subject.runs[1:])
+    ratios = {one.metric: 1.0 + _read(one, "fraction") for one in facts.of(Change) if one.runs == subject.runs}
     for one in levels.get("work", ()):
         own, macs = (each.value if each is not None else 0.0 for each in one.counts)
         work = macs / own if own else 0.0
@@ -278,14 +287,17 @@ def list_failures(facts: Facts) -> list[str]:
 
 TITLE: Final = Template("{before} -> {after}[ on {name}], batch {batches:and}, {precisions:list}[, {runtimes:list}]")
 MORE, LESS = "more", "less"
-DIFF: Final = Template("db diff {run_a} {run_b}")
+DIFF: Final = Template("db diff {runs}")
 DIFFER: Final = Template("Subgraphs that differ on {name}")
 VERDICTS: Final = {"above": "FAILS ({limit})", "below": "kept ({limit})", "unsure": "not significant ({limit})"}
 
 
-def list_energies(answer: DiffAnswer) -> Table[VersionFigure]:
-    """Return the row on energy of each chip that runs both versions."""
-    return answer.changed.with_rows(row for row in answer.changed if row.metric == "energy")
+def _show_change(row: VersionFigure) -> str:
+    return show_change(row.change_fraction)
+
+
+def _show_range(row: VersionFigure) -> str:
+    return show_ends(row.low_fraction, row.high_fraction)
 
 
 def show_figures(answer: DiffAnswer, title: str, *, has_owner: bool) -> list[Section]:
@@ -296,8 +308,8 @@ def show_figures(answer: DiffAnswer, title: str, *, has_owner: bool) -> list[Sec
         of.metric.by(lambda row: "cost per million" if row.metric == "cost" else row.metric).kept,
         of.value_a.by(lambda row: show_quantity(row.value_a, row.unit)),
         of.value_b.by(lambda row: show_quantity(row.value_b, row.unit)),
-        of.change_fraction.by(lambda row: show_change(row.change_fraction)).ranking.kept,
-        of.low_fraction.by(lambda row: show_ends(row.low_fraction, row.high_fraction)).if_any.kept,
+        of.change_fraction.by(_show_change).ranking.kept,
+        of.low_fraction.by(_show_range).if_any.kept,
         derived("limit", partial(_judge, answer)).if_any.kept,
     )
     rows = answer.changed
@@ -307,18 +319,15 @@ def show_figures(answer: DiffAnswer, title: str, *, has_owner: bool) -> list[Sec
 
 def show_chips(answer: DiffAnswer) -> list[Section]:
     """Return the section with a row per chip: the change of each metric and its range, and the verdicts on limits."""
-    rows, chips = {(row.hardware, row.metric): row for row in answer.rows}, list_energies(answer)
+    rows = {(row.hardware, row.metric): row for row in answer.rows}
+    chips = answer.changed.with_rows(row for row in answer.changed if row.metric == "energy")
 
-    def show_metric(chip: VersionFigure, metric: str) -> str:
+    def show_metric(chip: VersionFigure, metric: str, show_row: Callable[[VersionFigure], str]) -> str:
         row = rows.get((chip.hardware, metric))
-        return "" if row is None else show_change(row.change_fraction)
+        return "" if row is None else show_row(row)
 
-    def show_range(chip: VersionFigure, metric: str) -> str:
-        row = rows.get((chip.hardware, metric))
-        return "" if row is None else show_ends(row.low_fraction, row.high_fraction)
-
-    change = {name: derived(name, partial(show_metric, metric=name)) for name in METRICS}
-    span = {name: derived(f"{name} range", partial(show_range, metric=name)) for name in METRICS}
+    change = {name: derived(name, partial(show_metric, metric=name, show_row=_show_change)) for name in METRICS}
+    span = {name: derived(f"{name} range", partial(show_metric, metric=name, show_row=_show_range)) for name in METRICS}
     verdicts: Col[VersionFigure] = derived("limits", lambda row: _judge_chip(answer, row, rows))
     columns = (
         VersionFigure.hardware,
@@ -381,11 +390,10 @@ def _picture(grid: Grid, after: str, changes: Iterable[float | None]) -> Grid:
 
 
 def draw_versions(answer: DiffAnswer, asked: Asked) -> Document:
-    """Return the document of two versions: the table of one chip or of several, and the step on the largest change."""
+    """Return the document of two versions: the table of one chip or of several, and the step on `find_subject`."""
     rows, most = answer.changed, asked.most(5)
     chips = list(dict.fromkeys(row.hardware for row in rows))
-    moved = [row for row in rows if row.metric == "energy" and row.change_fraction and row.run_a != row.run_b]
-    first = max(moved, key=lambda row: abs(row.change_fraction or 0.0), default=None)
+    subject = find_subject(answer.facts)
     is_one = len(chips) < 2
     only = mark_projected(chips[0], answer.projected) if len(chips) == 1 else ""
     values = {"before": answer.before, "after": answer.after, "name": only, **list_settings(answer.scope)}
@@ -402,7 +410,7 @@ def draw_versions(answer: DiffAnswer, asked: Asked) -> Document:
         trust=describe_shared(answer.facts),
         details=parts if is_one else [*figures, *parts],
         words={"failures": tuple(list_failures(answer.facts))},
-        steps=fill_steps([DIFF], first, asked.repeated) if first is not None else (),
+        steps=fill_steps([DIFF], subject, asked.repeated) if subject else (),
     )
 
 

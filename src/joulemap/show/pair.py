@@ -60,7 +60,6 @@ PURPOSES: Final[Mapping[str, str]] = {
     "communication": "communication",
     "host": "kernel launches",
     "static": "static power",
-    "energy: static": "static power",
     "rest": "norms and the rest",
 }
 """Purpose of work in a language model -> displayed name."""

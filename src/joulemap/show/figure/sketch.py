@@ -368,14 +368,12 @@ def make_front(
     )
 
 
-def make_heat(
-    rows: Rows, *, title: str, most: int, noun: str, row: str, label: str, column: str, order: str, ratio: str
-) -> Heat:
+def make_heat(rows: Rows, *, title: str, most: int, noun: str, row: str, label: str, column: str, ratio: str) -> Heat:
     """Return a heat map: for each value of `row`, the column `ratio` for each value of `column`.
 
     The first row of a group must be the best. A note names its `column`, or the number of tied ones.
     """
-    heads = {one[column].value: format(one[column]) for one in sorted(rows, key=lambda one: one[order].value)}
+    heads = {one[column].value: format(one[column]) for one in rows}
     groups = _split(rows, row)
     made = []
     for part in groups[:most]:

@@ -10,6 +10,7 @@ from joulemap.cli import offer, precisions, repeat_options
 from joulemap.cli.command import advanced, option
 from joulemap.cli.option.run import WholeRunOptions
 from joulemap.system import UsageError, frozen, join_choices
+from joulemap.wing.decoder.engine import ENGINE
 from joulemap.wing.decoder.phase import ANSWER, PHASE, PHASE_NAMES, PHASES, PROMPT, PhaseName
 
 if TYPE_CHECKING:
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
 PRECISION: Final = "bf16"
 """Default precision of a language model."""
-
-ENGINE: Final = "vllm"
-"""Default serving engine."""
 
 complete_engines: Final = offer("joulemap.wing.decoder.engine.stack:stack_names")
 
@@ -91,5 +89,5 @@ class PassRunOptions(WholeRunOptions):
             return self
         from joulemap.wing.decoder.engine.stack import find_engine
 
-        runtime = self.runtime or find_engine(self.engine or ENGINE).runtime
+        runtime = self.runtime or find_engine(self.engine).runtime
         return attrs.evolve(self, precision=self.precision or PRECISION, runtime=runtime)

@@ -13,7 +13,7 @@ from joulemap.construct import parse_input
 from joulemap.domain import HardwareEntry, HardwareRef, Settings
 from joulemap.plan import select_hardware
 from joulemap.wing.here.generated.row import RunHere, ServedHere
-from joulemap.wing.here.match import ENGINE, Device
+from joulemap.wing.here.match import Device
 from joulemap.wing.here.serve import USUAL_WEIGHTS, Asked
 from joulemap.wing.here.show.word import VERIFY, VERIFY_OWN
 
@@ -45,14 +45,14 @@ def list_served_checks(
     `host` is the processor, which may hold a part of the model. Decode, which the answer is about, comes before
     prefill.
     """
-    from joulemap.wing.decoder import find_gguf
+    from joulemap.wing.decoder import LOCAL_ENGINE, find_gguf
 
     divided = LAYERS.match(row.fits) if row is not None else None
     run = CheckedRun(
         model=find_gguf(model),
         kind=LANGUAGE,
         weights=row.weights if row is not None else asked.weights or USUAL_WEIGHTS,
-        engine=ENGINE,
+        engine=LOCAL_ENGINE,
         prompt=asked.prompt,
         output=asked.output,
         layers=int(divided[1]) if divided else None,

@@ -53,9 +53,6 @@ APPLE: Final = "Apple"
 AMD: Final = "AMD"
 """Vendor whose integrated GPUs also use memory that firmware reserves for them."""
 
-ENGINE: Final = "llamacpp"
-"""Engine that serves language models on a user's machine."""
-
 NARROW_LANES: Final = ((7, 0), (7, 2), (7, 5), (8, 0))
 """CUDA capabilities with 64 fp32 lanes per multiprocessor. Source: CUDA C++ Programming Guide."""
 
@@ -353,11 +350,11 @@ def _adapt_entry(
     reported = memory.capacity_bytes if shares else card.memory_bytes if card else None
     capacity = reported
     if reported and not shares:
-        from joulemap.wing.decoder import find_engine
+        from joulemap.wing.decoder import LOCAL_ENGINE, find_engine
         from joulemap.wing.llm.serve import find_memory_share
 
         # the memory share of the engine turns nominal memory into that of drivers; here it is known
-        capacity = reported / find_memory_share(find_engine(ENGINE), hardware.memory_type)
+        capacity = reported / find_memory_share(find_engine(LOCAL_ENGINE), hardware.memory_type)
     elif reported and entry.vendor == AMD and card is not None and card.memory_bytes:
         capacity = _add_firmware_memory(hardware, reported, card.memory_bytes)
     bus = hardware.memory_bus_width

@@ -16,9 +16,9 @@ import attrs
 from joulemap.domain import SERVED, Settings, find_unknown
 from joulemap.plan import AtLink
 from joulemap.system import JoulemapError, UnsupportedError, frozen
-from joulemap.wing.decoder import read_decoder
+from joulemap.wing.decoder import LOCAL_ENGINE, read_decoder
 from joulemap.wing.here.generated.row import DeviceRow, ServedHere
-from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, MatchedChips
+from joulemap.wing.here.match import CPU, GPU, Device, MatchedChips
 from joulemap.wing.here.show.word import JOINED, SEVERAL_LABEL, SPLIT, SPLIT_EXPERTS, SPLIT_LABEL
 from joulemap.wing.llm.serve import (
     OK,
@@ -84,7 +84,7 @@ class Asked:
     @property
     def serving(self) -> Serving:
         """Serving settings of the question: its lengths, llama.cpp, and one device."""
-        return Serving(prompt=self.prompt, output=self.output, engine=ENGINE, devices=(1,))
+        return Serving(prompt=self.prompt, output=self.output, engine=LOCAL_ENGINE, devices=(1,))
 
     def price(self, joules: float | None) -> float | None:
         """Return the electricity cost in USD of a million tokens at an energy per token; None if it is unknown."""

@@ -14,14 +14,11 @@ from joulemap.prediction import find_constant
 from joulemap.show import show_quantity
 from joulemap.show.caveat import RANGES
 from joulemap.system import JoulemapError, ModelError, UnknownNameError, frozen
-from joulemap.wing.decoder import GGUF, find_decoder, find_engine, list_decoders
+from joulemap.wing.decoder import GGUF, LOCAL_ENGINE, find_decoder, find_engine, list_decoders
 from joulemap.wing.llm.serve import READING_RATE, Passes, predict_step
 from joulemap.wing.tab import show
 from joulemap.wing.tab.draw import draw_intervals
 from joulemap.wing.tab.state import Answer, State, find_plain, read_whole
-
-ENGINE: Final = "llamacpp"
-"""Engine that serves language models on a user's machine."""
 
 MOST_MODELS: Final = 30
 """Maximum models of one answer; a browser takes a tenth of a second for each."""
@@ -77,7 +74,7 @@ def serve(state: State) -> Answer:
     return {
         "title": show.SERVED(
             label=chip.name,
-            engine=find_engine(ENGINE).label,
+            engine=find_engine(LOCAL_ENGINE).label,
             weights="" if state["file"] else state["weights"],
             prompt=prompt,
             changes=changes or None,
@@ -132,7 +129,7 @@ def _serve_one(model: str, chip: str, weights: str, prompt: int, factors: Mappin
     file.
     """
     is_file = model.lower().endswith(GGUF)
-    options = ["--batch", "1", "--prompt", str(prompt), "--output", "2", "--engine", ENGINE]
+    options = ["--batch", "1", "--prompt", str(prompt), "--output", "2", "--engine", LOCAL_ENGINE]
     try:
         record = find_plain(chip)
         precision, weights = ("", "") if is_file else (_find_precision(model, chip), weights)
@@ -140,7 +137,9 @@ def _serve_one(model: str, chip: str, weights: str, prompt: int, factors: Mappin
         options += [part for name, factor in factors.items() for part in ("--set", f"{name}={factor}")]
         known = list_constants(record)
         changes = {name: read_value(factor, find_constant(known, name, ())) for name, factor in factors.items()}
-        steps = predict_step(model, chip, engine=ENGINE, precision=precision, weight_precision=weights, changes=changes)
+        steps = predict_step(
+            model, chip, engine=LOCAL_ENGINE, precision=precision, weight_precision=weights, changes=changes
+        )
         found = steps.price(Passes.of([1.0, 1.0], tokens=[float(prompt), 1.0], context=[0.0, float(prompt)]))
         refusal = next((str(one) for one in found.refusal if one), "")
     except JoulemapError as error:
@@ -167,7 +166,7 @@ def _find_precision(model: str, chip: str) -> str:
     if decoder is None:
         raise UnknownNameError("language model", model, list_decoders())
     record = find_plain(chip)
-    known = (decoder.choose_precision(record, find_engine(ENGINE))[0], *WIDE)
+    known = (decoder.choose_precision(record, find_engine(LOCAL_ENGINE))[0], *WIDE)
     return next((one for one in known if one in record.peaks), known[0])
 
 

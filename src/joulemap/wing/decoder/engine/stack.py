@@ -26,15 +26,13 @@ from joulemap.domain.operator.name import READ_ALL
 from joulemap.physics import DEPLOYED_RUNTIME, RUNTIME_NAMES, Hardware, Precision, Quantity
 from joulemap.physics.record.quantity import COUNTS, read_evidence
 from joulemap.system import CatalogueError, UnknownNameError, UsageError, find_nearest, fold_name, frozen
+from joulemap.wing.decoder.engine import ENGINE
 
 RELEASES: Final = Path(__file__).parent / "data" / "stack"
 """Folder of the engines' files."""
 
 NUMBERS: Final = RELEASES.with_name("coefficient.toml")
 """File with the meaning and the default of each number that an engine's file may state."""
-
-DEFAULT: Final = "vllm"
-"""Inference engine that is used if none is named."""
 
 FP4: Final = "fp4"
 
@@ -241,7 +239,7 @@ def find_stack(name: str = "", date: str = "", microarchitecture: str = "") -> S
     an unknown engine or backend.
     """
     name, _, backend = name.strip().partition("@")
-    asked = _names().get(fold_name(name or DEFAULT))
+    asked = _names().get(fold_name(name or ENGINE))
     if asked is None:
         near = find_nearest(name, [(one,) for one in stack_names()])
         raise UnknownNameError("engine", name, stack_names(), near=near)
@@ -258,7 +256,7 @@ def find_stack(name: str = "", date: str = "", microarchitecture: str = "") -> S
 
 
 def find_engine(text: str) -> Stack:
-    """Return an engine by `NAME` (newest release) or `NAME@DATE`, with a year or a year and month; `DEFAULT` if empty.
+    """Return an engine by `NAME` (newest release) or `NAME@DATE`, with a year or a year and month; `ENGINE` if empty.
 
     A backend may follow, as in `llamacpp@vulkan` or `llamacpp@2026-vulkan`. Raises UnknownNameError for an unknown
     engine or backend, UsageError for a date before its first known release.

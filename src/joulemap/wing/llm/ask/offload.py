@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import attrs
 
 from joulemap.ask import Answer
 from joulemap.domain import SERVED, Settings, Table, make_table
 from joulemap.plan import Source
 from joulemap.system import UsageError, frozen
-from joulemap.wing.decoder import describe_engine, find_engine, read_decoder
+from joulemap.wing.decoder import LOCAL_ENGINE, describe_engine, find_engine, read_decoder
 from joulemap.wing.llm.capacity.offload import divide_layers
 from joulemap.wing.llm.capacity.question import Question, check_methods
 from joulemap.wing.llm.generated.row import OffloadRow
 from joulemap.wing.llm.setting import SERVING, Serving
 from joulemap.wing.place import find_mixed
-
-ENGINE: Final = "llamacpp"
-"""Engine that divides layers between a device and its host."""
 
 
 @frozen(kw_only=True)
@@ -69,12 +64,12 @@ def offload(source: Source, model: str, settings: Settings = SERVED, *, serving:
     kept = attrs.evolve(
         SERVING, prompt=serving.prompt, output=serving.output, cache=serving.cache, engine=serving.engine
     )
-    engine = serving.engine or ENGINE
+    engine = serving.engine or LOCAL_ENGINE
     stack = find_engine(engine)
-    if serving != kept or stack.name != ENGINE:
+    if serving != kept or stack.name != LOCAL_ENGINE:
         raise UsageError(
-            f"{box.id} combines a GPU and a CPU, and only {ENGINE} divides layers between them: leave out --engine and "
-            "the options of loads, caches and speculation"
+            f"{box.id} combines a GPU and a CPU, and only {LOCAL_ENGINE} divides layers between them: "
+            "leave out --engine and the options of loads, caches and speculation"
         )
     decoder = read_decoder(source, model, settings, serving.prompt)
     question = Question(decoder=decoder, stack=stack, serving=serving, asked=settings)

@@ -11,7 +11,7 @@ from joulemap.ask.check import find_checks
 from joulemap.catalog import LANGUAGE, CheckedRun
 from joulemap.physics import split_precision
 from joulemap.system import frozen
-from joulemap.wing.decoder import DEFAULT, find_checkpoint, find_engine
+from joulemap.wing.decoder import ENGINE, find_checkpoint, find_engine
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.generated.row import ServedPhase
 from joulemap.wing.llm.setting import Serving
@@ -164,7 +164,7 @@ def check_served(model: str, serving: Serving, runs: Iterable[ServedRun], spell:
             precision=precision,
             weights=weights,
             batch=run.batch,
-            engine=serving.engine or DEFAULT,
+            engine=serving.engine or ENGINE,
             prompt=serving.prompt,
             output=serving.output,
             devices=devices,

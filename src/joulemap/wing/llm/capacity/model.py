@@ -14,7 +14,17 @@ from joulemap.domain import SERVED, HardwareEntry, Settings, check_name
 from joulemap.physics import GGUF_METHOD, Hardware, Precision, RuntimeName, read_weight_format
 from joulemap.plan import Plan, Source, find_targets, is_choice, plan_selected, select_hardware
 from joulemap.system import UsageError, frozen
-from joulemap.wing.decoder import CACHES, FP4, NARROW, SIXTEEN_BITS, WIDE, Decoder, find_engine, read_decoder
+from joulemap.wing.decoder import (
+    CACHES,
+    FP4,
+    LOCAL_ENGINE,
+    NARROW,
+    SIXTEEN_BITS,
+    WIDE,
+    Decoder,
+    find_engine,
+    read_decoder,
+)
 from joulemap.wing.llm.capacity.case import Case, list_cases
 from joulemap.wing.llm.capacity.question import (
     ACTIVATIONS,
@@ -30,9 +40,6 @@ OWN_LAYER: Final = "layer"
 
 PADDED: Final = 0.01
 """Maximum relative difference between the vocabulary sizes of models with one tokenizer; padding rows cause it."""
-
-LOCAL_ENGINE: Final = "llamacpp"
-"""Engine that serves on CPUs and GPUs of laptops, boards and phones, for which other engines have no kernels."""
 
 LOCAL_VENDOR: Final = "Apple"
 """Vendor whose GPUs run `LOCAL_ENGINE`. Source: vLLM documentation, Installation, CPU (Apple silicon, recalled)."""
