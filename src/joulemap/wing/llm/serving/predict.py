@@ -143,6 +143,9 @@ def _deploy(
         try:
             if row.speculative not in ("", "none"):
                 raise UnsupportedError("speculative decoding without a stated acceptance rate", code="acceptance")
+            if row.is_disaggregated:
+                text = "prefill and decode run on separate devices, whose numbers no column states"
+                raise UnsupportedError(text, code="disaggregated")
             if row.layer_split:
                 deployments.append(_divide(row, (hardware, *others)))
                 continue
@@ -273,7 +276,7 @@ def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
     return Deployment(
         workloads=workloads,
         hardware=hardware,
-        stack=stack,
+        stack=attrs.evolve(stack, groups=attention),
         precision=precision,
         weight_precision=weights,
         cache=cache,
