@@ -172,7 +172,10 @@ def _divide(row: ServingRow, chips: Sequence[Hardware]) -> Offload:
 def _share(row: ServingRow, deployment: Served | Exception) -> ServingRow:
     """Return the part of a row's requests that each of several separate replicas of a model serves."""
     replicas = 1 if isinstance(deployment, Exception) else _count_replicas(row, deployment)
-    return row if replicas == 1 else attrs.evolve(row, batch=row.batch / replicas)
+    if replicas == 1:
+        return row
+    requests = None if row.requests is None else max(1.0, row.requests / replicas)
+    return attrs.evolve(row, batch=row.batch / replicas, requests=requests)
 
 
 def _count_replicas(row: ServingRow, deployment: Served) -> int:
