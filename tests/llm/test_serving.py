@@ -868,6 +868,10 @@ def test_rows_are_predicted_or_told_why_not() -> None:
     assert_close(batch.power_w, batch.energy_per_request_j * 8 / batch.request_latency_s)
     codes = [one.code for one in refused if isinstance(one, Reason)]
     assert codes == ["acceptance", "disaggregated", "other", "unknown_model", "sequence_memory"]
+    # guessed tokens change no prompt
+    plain = attrs.evolve(row, scope="prefill_step")
+    prompt, guessed = predict([plain, attrs.evolve(plain, speculative="mtp")], hardware)
+    assert prompt == guessed
     # a load alone that does not fit
     (alone,) = predict([attrs.evolve(steady_row, prompt_tokens=900_000)], hardware)
     assert isinstance(alone, Reason)

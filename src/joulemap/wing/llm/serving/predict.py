@@ -141,7 +141,7 @@ def _deploy(
     deployments: list[Served | JoulemapError | KeyError] = []
     for row, hardware in asked:
         try:
-            if row.speculative not in ("", "none"):
+            if row.speculative not in ("", "none") and not SCOPE[row.scope].is_prompt:
                 raise UnsupportedError("speculative decoding without a stated acceptance rate", code="acceptance")
             if row.is_disaggregated:
                 text = "prefill and decode run on separate devices, whose numbers no column states"
