@@ -153,11 +153,12 @@ def _deploy(
         except (JoulemapError, KeyError) as error:
             deployments.append(error)
             continue
-        key = tuple(
+        rest = (
             value if isinstance(value, str | int | float) else id(value)
             for name, value in attrs.asdict(one, recurse=False).items()
-            if name != "totals"
+            if name not in ("stack", "totals")
         )
+        key = (one.stack.id, one.stack.groups, *rest)
         deployments.append(known.setdefault(key, attrs.evolve(one, totals={})))
     return deployments
 
