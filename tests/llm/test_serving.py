@@ -854,6 +854,7 @@ def test_rows_are_predicted_or_told_why_not() -> None:
         row,
         steady_row,
         attrs.evolve(row, speculative="mtp"),
+        attrs.evolve(row, notes="prefill and decode on separate devices: 4 prefill, 16 decode"),
         attrs.evolve(row, engine="nobody"),
         attrs.evolve(row, model="nothing-7b"),
         attrs.evolve(row, batch=1, prompt_tokens=900_000),
@@ -866,7 +867,11 @@ def test_rows_are_predicted_or_told_why_not() -> None:
     assert_close(batch.output_tokens_per_s, 8 * 128 / batch.request_latency_s)
     assert_close(batch.power_w, batch.energy_per_request_j * 8 / batch.request_latency_s)
     codes = [one.code for one in refused if isinstance(one, Reason)]
-    assert codes == ["acceptance", "other", "unknown_model", "sequence_memory"]
+    assert codes == ["acceptance", "disaggregated", "other", "unknown_model", "sequence_memory"]
+    # guessed tokens change no prompt
+    plain = attrs.evolve(row, scope="prefill_step")
+    prompt, guessed = predict([plain, attrs.evolve(plain, speculative="mtp")], hardware)
+    assert prompt == guessed
     # a load alone that does not fit
     (alone,) = predict([attrs.evolve(steady_row, prompt_tokens=900_000)], hardware)
     assert isinstance(alone, Reason)
@@ -886,6 +891,72 @@ def test_replicas_of_a_dense_model_share_its_requests() -> None:
     assert both.energy_per_output_token_j == one.energy_per_output_token_j
     for whole, part in ((both.output_tokens_per_s, one.output_tokens_per_s), (both.power_w, one.power_w)):
         assert whole == 2.0 * (part or 0.0)
+    # a burst of 16 requests is one of 8 on each
+    burst = attrs.evolve(row, client="together", requests=8.0)
+    alone, halves = predict([burst, attrs.evolve(two, client="together", requests=16.0)], find_hardware("rtx_4090"))
+    assert isinstance(alone, Prediction)
+    assert isinstance(halves, Prediction)
+    assert halves.time_to_first_token_s == alone.time_to_first_token_s
+
+
+@pytest.mark.parametrize(("engine", "own", "shared"), [("vllm", 8, 8), ("trt", 8, 8), ("sglang", 8, 1)])
+def test_ranks_of_a_row_have_a_budget_each_or_share_one(engine: str, own: int, shared: int) -> None:
+    """SGLang divides the tokens of a pass among ranks, other engines give as many to each."""
+    chip, stack = find_hardware("h200_sxm"), find_stack(engine)
+    row = ServingRow(
+        source="us", hardware=chip.id, model="deepseek-r1", scope="steady_serving", engine=engine, batch=64.0,
+        device_count=8, data_parallel=8, expert_parallel=8, weight_precision="fp8_block",
+    )  # fmt: skip
+    deployment = find_deployment(row, chip)
+    assert deployment.step_tokens == shared * stack.limit("step_tokens", chip)
+    assert deployment.sequence_limit == own * stack.limit("sequence_limit", chip)
+
+
+@pytest.mark.parametrize("name", ["dynamo-sglang", "mori-sglang", "atom", "dynamo-trt"])
+def test_servers_under_another_front_are_those_of_their_engine(name: str) -> None:
+    assert find_stack(name).name == ("tensorrt_llm" if name.endswith("trt") else "sglang")
+    assert "(" in describe_engine(name)
+
+
+MLX = {
+    ("apple_m3_ultra", "llama-3.1-8b", "8.5bit", 1, 1024.0): (0.6715, 0.01354),
+    ("apple_m3_ultra", "llama-3.1-405b", "4.5bit", 1, 16384.0): (654.1, 0.369),
+    ("apple_m3_ultra", "mixtral-8x7b", "6.5bit", 1, 16384.0): (23.73, 0.02273),
+    ("apple_m3_ultra", "llama-3.1-405b", "4.5bit", 2, 16384.0): (340.6, 0.2571),
+    ("apple_m3_ultra", "kimi-k2.5", "4.5bit", 4, 16384.0): (28.91, 0.06702),
+}
+"""(Chip, model, weights, devices, tokens before) -> seconds of the prompt and of a token with MLX.
+
+Source: guruswami-ai/mlx-benchmarks at 2e44a7c.
+"""
+
+
+@pytest.mark.parametrize("case", MLX)
+def test_mlx_on_one_to_four_computers(case: tuple[str, str, str, int, float]) -> None:
+    chip, model, weights, devices, context = case
+    row = ServingRow(
+        source="us", hardware=chip, model=model, scope="decode_step", engine="mlx", weight_precision=weights,
+        device_count=devices, tensor_parallel=devices, prompt_tokens=context, output_tokens=1.0,
+    )  # fmt: skip
+    (found,) = predict([row], find_hardware(chip))
+    assert isinstance(found, Prediction)
+    first_s, between_s = MLX[case]
+    assert_close(found.time_to_first_token_s, first_s, rel=0.15)
+    assert_close(found.inter_token_latency_s, between_s, rel=0.15)
+
+
+def test_stages_of_mlx_work_on_a_prompt_at_once() -> None:
+    """Eight passes of 2,048 tokens on two stages take 9 halves of one; on the tokens of a step they take turns."""
+    row = ServingRow(
+        source="us", hardware="apple_m3_ultra", model="qwen2.5-32b", scope="decode_step", engine="mlx",
+        weight_precision="4.5bit", device_count=1, prompt_tokens=16384.0, output_tokens=1.0,
+    )  # fmt: skip
+    two = attrs.evolve(row, device_count=2, tensor_parallel=1, pipeline_parallel=2)
+    one, both = predict([row, two], find_hardware("apple_m3_ultra"))
+    assert isinstance(one, Prediction)
+    assert isinstance(both, Prediction)
+    assert_close((both.time_to_first_token_s or 0.0) / (one.time_to_first_token_s or 0.0), 9 / 16, rel=0.02)
+    assert_close((both.inter_token_latency_s or 0.0) / (one.inter_token_latency_s or 0.0), 1.0, rel=0.05)
 
 
 def test_a_chip_under_an_engine_keeps_the_evidence() -> None:

@@ -77,6 +77,9 @@ NOTES: Final[Sequence[tuple[str, re.Pattern[str], object]]] = (
 value, or the matched number if the value is None.
 """
 
+SEPARATE: Final = re.compile(r"prefill and decode on separate devices")
+"""Statement in the notes that devices of one phase serve no other; no column says how many have which phase."""
+
 _one, _positive, _any = attrs.validators.ge(1), attrs.validators.gt(0.0), attrs.validators.ge(0.0)
 
 
@@ -182,6 +185,11 @@ class ServingRow:
                 if count
                 else f"layer_split is {value!r} without other_hardware"
             )
+
+    @property
+    def is_disaggregated(self) -> bool:
+        """True if the notes state that prefill and decode have devices of their own."""
+        return SEPARATE.search(self.notes) is not None
 
     @property
     def has_unknown_client(self) -> bool:

@@ -58,6 +58,7 @@ ACTIVATION_SHARE: Final = 0.5
 
 NAMES: Final = (
     (("mul_mat_id",), "mul_mat_id"),
+    (("gather_qmm",), "gather_qmm"),
     (("marlin",), "marlin"),
     (("cutlass", "fp8_block"), "cutlass_block"),
     (("cutlass",), "cutlass"),

@@ -75,6 +75,8 @@ class Stack:
     """True if devices without further options are pipeline stages, which hold different layers and overlap on
     `chained_passes` of a prompt; False if each holds a part of every layer.
     """
+    shares_step: bool
+    """True if data-parallel groups share the maximum tokens of a pass; False if each has as many."""
     compiles_all: bool
     """True if the engine runs whole language models, so that the compiler of a chip's other networks limits nothing."""
     compiles: bool
@@ -201,7 +203,8 @@ class Stack:
         sizes = (re.fullmatch(rf"{name}\.(below_(\d+)GB)", key) for key in self.coefficients)
         smaller = sorted((int(size[2]), size[1]) for size in sizes if size)
         memory = [word for size, word in smaller if chip.memory_capacity.value < size * 1e9]
-        return round(self.value(name, *chip.id.split("_"), chip.architecture, *memory)) * self.groups
+        groups = 1 if self.shares_step and name == "step_tokens" else self.groups
+        return round(self.value(name, *chip.id.split("_"), chip.architecture, *memory)) * groups
 
 
 @frozen(kw_only=True)

@@ -174,7 +174,7 @@ class Deployment:
             seconds, drawn_s, joules = (
                 last + more * one for last, one in zip((seconds, drawn_s, joules), before, strict=True)
             )
-        most = self.stages if self.stack.fills_stages or self.stack.divides_layers else 1
+        most = self.stages if self.stack.fills_stages or self.stack.find("chained_passes") else 1
         chained = np.minimum(passes.following, self.stack.value("chained_passes"))
         seconds = seconds * np.where(parts > 0.0, 1.0, (chained + most - 1.0) / chained / most)
         seconds, parts = seconds * self.micro_batches, np.maximum(parts, 1.0) * self.micro_batches

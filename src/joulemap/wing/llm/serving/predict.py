@@ -141,8 +141,11 @@ def _deploy(
     deployments: list[Served | JoulemapError | KeyError] = []
     for row, hardware in asked:
         try:
-            if row.speculative not in ("", "none"):
+            if row.speculative not in ("", "none") and not SCOPE[row.scope].is_prompt:
                 raise UnsupportedError("speculative decoding without a stated acceptance rate", code="acceptance")
+            if row.is_disaggregated:
+                text = "prefill and decode run on separate devices, whose numbers no column states"
+                raise UnsupportedError(text, code="disaggregated")
             if row.layer_split:
                 deployments.append(_divide(row, (hardware, *others)))
                 continue
@@ -150,11 +153,12 @@ def _deploy(
         except (JoulemapError, KeyError) as error:
             deployments.append(error)
             continue
-        key = tuple(
+        rest = (
             value if isinstance(value, str | int | float) else id(value)
             for name, value in attrs.asdict(one, recurse=False).items()
-            if name != "totals"
+            if name not in ("stack", "totals")
         )
+        key = (one.stack.id, one.stack.groups, *rest)
         deployments.append(known.setdefault(key, attrs.evolve(one, totals={})))
     return deployments
 
@@ -169,7 +173,10 @@ def _divide(row: ServingRow, chips: Sequence[Hardware]) -> Offload:
 def _share(row: ServingRow, deployment: Served | Exception) -> ServingRow:
     """Return the part of a row's requests that each of several separate replicas of a model serves."""
     replicas = 1 if isinstance(deployment, Exception) else _count_replicas(row, deployment)
-    return row if replicas == 1 else attrs.evolve(row, batch=row.batch / replicas)
+    if replicas == 1:
+        return row
+    requests = None if row.requests is None else max(1.0, row.requests / replicas)
+    return attrs.evolve(row, batch=row.batch / replicas, requests=requests)
 
 
 def _count_replicas(row: ServingRow, deployment: Served) -> int:
@@ -273,7 +280,7 @@ def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
     return Deployment(
         workloads=workloads,
         hardware=hardware,
-        stack=stack,
+        stack=attrs.evolve(stack, groups=attention),
         precision=precision,
         weight_precision=weights,
         cache=cache,
