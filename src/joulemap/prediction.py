@@ -454,5 +454,5 @@ def _find_id(name: str) -> tuple[str, str]:
     if ref.settings:
         raise UsageError(f"{name} sets constants: pass changes={{...}} to predict, or a Hardware")
     entry = find_entry({one: HardwareEntry.of(chips.find(one)) for one in sorted(chips.ids)}, ref.id)
-    mode = entry.find_mode(ref.mode) if ref.mode else DEFAULT_MODE
+    mode = entry.mode_of(ref)
     return entry.id, "" if mode == DEFAULT_MODE else mode

@@ -290,6 +290,8 @@ class PowerMode:
     """Active units; None for all."""
     memory_bandwidth: Quantity | None = None
     static_power: Quantity | None = None
+    means: tuple[str, ...] = attrs.field(default=(), eq=False)
+    """Names of the chip that mean it in this mode, which a database does not store."""
 
 
 def derive_peaks(
