@@ -16,7 +16,8 @@ from joulemap.system.record import frozen
 RUNS: Final = Template("{models:list}, batch {batches:and}, {precisions:list}[, {runtimes:list}]")
 
 BOUND: Final = Template(
-    "{subject}[, {beside:list}][, {fp32}], {boundaries:and}[, {modes:list}][, {hosts:list}][, {changes:list}][: {about}]"
+    "{subject}[, {beside:list}][, {fp32}], {boundaries:and}[, {modes:list}][, {hosts:list}]"
+    "[, {changes:list}][: {about}]"
 )
 WALL_ELSE_BOARD: Final = "energy at the wall where known, else at the board"
 WITH_HOST: Final = Template("with host {host}")
