@@ -191,7 +191,7 @@ class Cells:
             configuration = _configure(chip.id, carried, batch, runtime, stored)
             self.asked.append((place, chip, configuration))
             work = self.subjects[place].work
-            case_key = id(chip), carried, stored, runtime, work
+            case_key = id(chip), carried, stored, runtime, work, batch == 1
             if case_key not in cases:
                 cases[case_key] = len(self.cases)
                 self.cases.append(Case(hardware=chip, configuration=configuration, work=work, calibration=calibration))

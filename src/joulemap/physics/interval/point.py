@@ -60,6 +60,7 @@ class Case:
             precision=self.configuration.precision,
             hardware=self.hardware.id.partition("[")[0],  # a variant has the errors of its base
             ops_per_s=ops_per_s,
+            is_single=self.configuration.batch == 1,
         )
 
 
