@@ -125,11 +125,14 @@ def find_conditions(scope: Scope) -> Conditions:
 def name_modes(scope: Scope) -> dict[str, str]:
     """Return chip -> name of its default power mode, for chips with several named modes that run in the default.
 
-    It is empty for more than `MOST_MODES` chips, whose modes the notes name.
+    It is empty for more than `MOST_MODES` chips, whose modes the notes name. Projected chips are left out.
     """
-    known = [entry for entry, mode in scope.selection.pairs if mode == DEFAULT_MODE and len(entry.distinct_modes) > 1]
-    modes = {mark_projected(one.id, scope.unavailable): one.default_names[0] for one in known if one.default_names}
-    return modes if len(modes) <= MOST_MODES else {}
+    known = [
+        entry
+        for entry, mode in scope.selection.pairs
+        if mode == DEFAULT_MODE and entry.default_names and len(entry.distinct_modes) > 1 and not entry.unavailable
+    ]
+    return {one.id: one.default_names[0] for one in known} if len(known) <= MOST_MODES else {}
 
 
 def repeat_boundary(scope: Scope, hardware: Iterable[str], repeated: Sequence[str]) -> list[str]:

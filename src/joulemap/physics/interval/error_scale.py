@@ -116,7 +116,7 @@ takes 1.3 times a prediction that is accurate for ncnn; with CUDA graphs, Tensor
 """
 
 SINGLE: Final = 0.25
-"""The same for a single sample on a GPU, where calls and modes weigh most.
+"""Additional half-width in place of `NEW_LIBRARY` for a batch of 1 on a GPU, where calls and modes weigh most.
 
 Source: 113 latencies of TensorRT and OpenVINO at batch 1 that no coefficient saw, 46 of them of sources outside this
 package. With `NEW_LIBRARY`, intervals contain 75 % of all and 61 % of the 46; with this, 86 and 70 %. Two sources of
