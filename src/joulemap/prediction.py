@@ -191,7 +191,7 @@ class Cells:
             configuration = _configure(chip.id, carried, batch, runtime, stored)
             self.asked.append((place, chip, configuration))
             work = self.subjects[place].work
-            case_key = id(chip), carried, stored, runtime, work
+            case_key = id(chip), carried, stored, runtime, work, batch == 1
             if case_key not in cases:
                 cases[case_key] = len(self.cases)
                 self.cases.append(Case(hardware=chip, configuration=configuration, work=work, calibration=calibration))
@@ -454,5 +454,5 @@ def _find_id(name: str) -> tuple[str, str]:
     if ref.settings:
         raise UsageError(f"{name} sets constants: pass changes={{...}} to predict, or a Hardware")
     entry = find_entry({one: HardwareEntry.of(chips.find(one)) for one in sorted(chips.ids)}, ref.id)
-    mode = entry.find_mode(ref.mode) if ref.mode else DEFAULT_MODE
+    mode = entry.mode_of(ref)
     return entry.id, "" if mode == DEFAULT_MODE else mode

@@ -46,9 +46,9 @@ def asked(hardware: Hardware, precision: str, runtime: str) -> Asked:
     ("hardware", "precision", "runtime", "most"),
     [
         ("tpu_v4", "bf16", "graph", 1518),
-        ("h100_sxm5", "fp16", "fused", 4500),
-        ("h100_sxm5", "fp16", "engine", 4500),
-        ("h100_sxm5", "fp32", "fused", 4560),
+        ("h100_sxm5", "fp16", "fused", 4504),
+        ("h100_sxm5", "fp16", "engine", 4510),
+        ("h100_sxm5", "fp32", "fused", 4565),
         ("h100_sxm5", "fp32", "engine", 4585),
         ("xeon_8490h", "int8", "engine", 3400),
     ],

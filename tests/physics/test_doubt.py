@@ -205,6 +205,9 @@ def test_an_engine_of_a_processor_is_a_new_source(architecture: str, runtime: st
     found = find_subject_scale(scales, "latency", like)
     assert found is not None
     assert_close(found.half_width, math.hypot(0.2, expected))
+    single = find_subject_scale(scales, "latency", attrs.evolve(like, is_single=True))
+    assert single is not None
+    assert_close(single.half_width, math.hypot(0.2, 0.25 if architecture == "gpu" and expected else expected))
 
 
 @pytest.mark.wings

@@ -15,7 +15,7 @@ from torch import nn
 
 from chip import gpu
 from compare import assert_close
-from convolution import count, run
+from convolution import compute_s, count, run
 from gpu_case import (
     GPU_BYTES_PER_S,
     ISSUE_HZ,
@@ -255,6 +255,37 @@ def test_what_halves_the_peak_of_a_product_does_not_halve_its_supply() -> None:
     work = product(64, 1024, UNITS * 64)
     assert_close(busy_s(work, "fp16", slow), clocks(1024 * (64 * 64 + 16 * 128) / 512 + 200))
     assert_close(busy_s(work, "fp16", geforce), clocks(1024 * 64 * 64 / (0.8 * 512) + 200))
+
+
+def test_convolutions_of_an_engine_add_in_fp16_where_that_is_faster() -> None:
+    # half of the peak at fp32 sums, so that a convolution under an engine runs as on a board with the full peak
+    full, slow = gpu(), gpu(tensor_macs_per_clock=512.0)
+    geforce = with_value("narrow_sum_gain", 2.0, slow)
+    geforce, full = (attrs.evolve(one, vendor="NVIDIA") for one in (geforce, full))
+    for work, runtime, like in (
+        (conv(1024, 64, 512, 1), "engine", full),
+        (conv(1024, 64, 512, 1), "graph", slow),
+        (product(8192, 1024, 1024), "engine", slow),
+    ):
+        mine, other = (run(one, "fp16", work, runtime) for one in (geforce, like))
+        assert_close(compute_s(mine), compute_s(other))
+        assert count(mine, "tensor_core", "fp16_mac") == count(other, "tensor_core", "fp16_mac")
+    assert geforce.product_rate("fp16", "", "engine") == 2.0 * geforce.product_rate("fp16") == full.product_rate("fp16")
+    assert geforce.product_rate("int8", "", "engine") == geforce.product_rate("int8")
+    assert geforce.product_rate("fp16", "int4", "engine") == geforce.product_rate("fp16")
+
+
+def test_the_replay_of_a_graph_shortens_the_gap_between_kernels() -> None:
+    # a gap of 1000 cycles, 100 in a graph
+    orin = with_value("graph_gap_share", 0.1)
+    work = product(64, 64, 64)
+    launch = {
+        runtime: float(placed(work, "fp16", runtime, orin)[0].launch_s[0])
+        for runtime in ("engine", "fused", "engine@graph", "graph")
+    }
+    assert launch["engine"] == launch["fused"]
+    assert_close(launch["engine"] - launch["engine@graph"], clocks(900))
+    assert_close(launch["fused"] - launch["graph"], clocks(900))
 
 
 def test_kernels_fill_tiles_of_fp4_where_tensor_cores_have_no_memory_of_their_own() -> None:

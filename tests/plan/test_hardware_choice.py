@@ -399,6 +399,7 @@ def test_a_question_returns_the_record_of_a_chip(tmp_path: Path) -> None:
     for name in ("h100_sxm5", "tpu_v4", "kpu_t64"):
         assert workspace.hardware(name) == CATALOGUE.find(name)
     assert workspace.hardware("Jetson-Orin-Nano@15W") == CATALOGUE.find("jetson_orin_nano_8gb").in_mode("15W")
+    assert workspace.hardware("Jetson Orin Nano").clock == CATALOGUE.find("jetson_orin_nano_8gb").in_mode("15W").clock
     assert workspace.hardware("gpu").id == CLASS_HARDWARE["gpu"]
     assert workspace.hardware(str(own_file(tmp_path))).id == "mine"
     with pytest.raises(UnknownNameError, match="did you mean h100_sxm5"):

@@ -155,7 +155,7 @@ def test_records_are_predicted_as_names() -> None:
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("name", ["l4@50W", "jetson_orin_nano_8gb@15W", "h100_sxm5@1GHz"])
+@pytest.mark.parametrize("name", ["l4@50W", "Orin Nano", "jetson_orin_nano_8gb@15W", "h100_sxm5@1GHz"])
 def test_a_power_mode_is_predicted_as_its_run(name: str, tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
     workspace.evaluate("resnet18", hardware=name, precision="int8", runtime="engine")

@@ -23,6 +23,8 @@ COEFFICIENTS = {
     "wide_share": 0.5,
     "instruction_edge": 64.0,
     "supply_ratio": 1.0,
+    "narrow_sum_gain": 1.0,
+    "graph_gap_share": 1.0,
     "peak_share.winograd.vector": 1.5,
     "peak_share.narrow.tensor": 0.05,
     "peak_share.patch.tensor": 0.02,

@@ -105,7 +105,7 @@ def hardware(source: Source, name: str) -> Hardware:
         if entry.id in known_hardware():
             with opening_catalogue(source) as connection:
                 plain = read_hardware(connection, [entry.digest])[entry.digest]
-            return plain.in_mode(entry.find_mode(ref.mode or DEFAULT_MODE))
+            return plain.in_mode(entry.mode_of(ref))
     plain, mode = load_named(resolve_name(name))
     return plain.in_mode(mode)
 
@@ -169,11 +169,12 @@ def opening_hardware(
         with opening_catalogue(source) as connection:
             is_stored = entry.id in known_hardware()
             is_described = is_stored and (boundary is None or boundary == entry.priced_at == BOARD)
+            is_described &= entry.mode_of(ref) == DEFAULT_MODE
             if use.find(entry) is None and is_described:
                 yield connection, entry.id, None
                 return
             plain, mode = (
-                (read_hardware(connection, [entry.digest])[entry.digest], DEFAULT_MODE)
+                (read_hardware(connection, [entry.digest])[entry.digest], entry.mode_of(ref))
                 if is_stored
                 else load_named(name)
             )
@@ -206,4 +207,4 @@ def load_named(name: str) -> tuple[Hardware, str]:
         hardware = loaded[0]
     else:
         hardware = find_hardware(label)
-    return hardware, HardwareEntry.of(hardware).find_mode(ref.mode or DEFAULT_MODE)
+    return hardware, HardwareEntry.of(hardware).mode_of(ref)

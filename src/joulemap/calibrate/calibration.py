@@ -221,7 +221,7 @@ def _beyond_peak(hardware: Hardware, observations: Sequence[Observation]) -> Ite
     for one, latency_s in timed:
         settings = one.configuration
         device = hardware.in_mode(settings.power_mode).at_matmul_precision(one.matmul_precision)
-        peak = device.product_rate(settings.precision)
+        peak = device.product_rate(settings.precision, runtime=settings.runtime)
         shares.append(FLOPS_PER_MAC * float(one.columns.mac_count.sum()) / peak / latency_s)
     beyond = [share for share in shares if share > PEAK_TOLERANCE]
     if beyond:

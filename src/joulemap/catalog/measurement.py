@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 import attrs
 
 from joulemap.catalog.digest import DATA, PROFILES
-from joulemap.domain.catalogue import HardwareEntry, ModelEntry, find_entry, find_model_name
+from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, ModelEntry, find_entry, find_model_name
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import Measurement, PowerState
 from joulemap.domain.operator.name import is_operator
@@ -399,7 +399,8 @@ def _name_hardware(name: str, entries: Mapping[str, HardwareEntry]) -> str:
     """Return a chip's id, with @MODE if a power mode is named; UnknownNameError for an unknown one."""
     ref = HardwareRef.read(name)
     entry = find_entry(entries, ref.label)
-    return f"{entry.id}@{entry.find_mode(ref.mode)}" if ref.mode else entry.id
+    mode = entry.mode_of(ref)
+    return f"{entry.id}@{mode}" if ref.mode or mode != DEFAULT_MODE else entry.id
 
 
 def check_columns(row: Mapping[str, Any], known: Iterable[str], number: str = NUMBER) -> None:

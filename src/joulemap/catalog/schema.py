@@ -215,6 +215,8 @@ class PowerModeEntry:
     unit_count: QuantityEntry | None = None
     memory_bandwidth: QuantityEntry | None = None
     static_power: QuantityEntry | None = None
+    means: list[str] = attrs.field(factory=list)
+    """Names of the chip that mean it in this mode."""
 
 
 @frozen(kw_only=True)

@@ -96,6 +96,7 @@ OTHERS: Final = """
 # unit_count = {unit_count}
 # memory_bandwidth = {memory_bandwidth}
 # static_power = {static_power}
+# means = ["another name"]
 
 # [[links]]
 # name = "pcie"

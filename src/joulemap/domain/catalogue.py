@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 import attrs
 
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
-from joulemap.domain.hardware_ref import MemoryConfiguration
+from joulemap.domain.hardware_ref import HardwareRef, MemoryConfiguration
 from joulemap.domain.host import is_part, name_rest
 from joulemap.domain.operator.name import is_operator, spell
 from joulemap.physics.record.configuration import PRECISION_BYTES, Precision
@@ -110,6 +110,8 @@ class HardwareEntry:
     aliases: tuple[str, ...] = attrs.field(converter=_texts)
     power_modes: tuple[str, ...] = attrs.field(converter=_texts)
     """Names of power modes other than the default."""
+    meant_modes: Mapping[str, str] = attrs.field(factory=dict, eq=False)
+    """Name of the hardware -> named mode that this name means."""
     default_names: tuple[str, ...] = attrs.field(converter=_texts)
     """Named modes that equal the default mode."""
     caps_w: tuple[float, ...] = attrs.field(converter=_numbers)
@@ -169,6 +171,7 @@ class HardwareEntry:
         return cls(
             **same,
             power_modes=(mode.name for mode in hardware.power_modes),
+            meant_modes={name: mode.name for mode in hardware.power_modes for name in mode.means},
             default_names=_name_default(hardware),
             caps_w=(hardware.tdp.value, *(mode.tdp.value for mode in hardware.power_modes)),
             full_clock_hz=hardware.full_clock.value,
@@ -181,7 +184,7 @@ class HardwareEntry:
     @property
     def names(self) -> tuple[str, ...]:
         """Id, aliases, and display name with and without its bracketed part."""
-        return self.id, *self.aliases, self.name, self.name.partition("(")[0].strip()
+        return self.id, *self.aliases, *self.meant_modes, self.name, self.name.partition("(")[0].strip()
 
     @property
     def needless_words(self) -> frozenset[str]:
@@ -208,6 +211,12 @@ class HardwareEntry:
     def has_mode(self, name: str) -> bool:
         """Return True if the hardware has a power mode of this name."""
         return fold_name(name) in (fold_name(mode) for mode in (DEFAULT_MODE, *self.power_modes))
+
+    def mode_of(self, ref: HardwareRef) -> str:
+        """Return the power mode of a reference: the one that it states, else the one that its name means."""
+        words = split_words(ref.id).keys() - self.needless_words
+        meant = (mode for name, mode in self.meant_modes.items() if split_words(name).keys() == words)
+        return self.find_mode(ref.mode or next(meant, DEFAULT_MODE))
 
     def find_mode(self, name: str) -> str:
         """Return the canonical name of a power mode, of a clock (`900MHz`) or of a power cap (`300W`).

@@ -214,7 +214,7 @@ def list_facts(
     for (index, number), (hardware, configuration) in zip(places, asked, strict=True):
         kernels, row = forms[number], index * works + number
         clock = float(clocks[row % len(clocks)])
-        peak_rate = hardware.product_rate(*configuration.arithmetic)
+        peak_rate = hardware.product_rate(*configuration.arithmetic, configuration.runtime)
         facts.append(
             {
                 "configuration": configuration,

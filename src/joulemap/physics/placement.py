@@ -217,7 +217,7 @@ class Placement:
         """Return the minimum (compute, memory) times of each workload: MACs at the peak, off-chip bytes at the
         bandwidth.
         """
-        peak = hardware.product_rate(kernels.precision, kernels.weight_precision)
+        peak = hardware.product_rate(kernels.precision, kernels.weight_precision, kernels.runtime.name)
         return (
             kernels.sum_workload(self.real_macs(kernels)) * (FLOPS_PER_MAC / peak),
             kernels.sum_workload(self.dram_bytes) / hardware.memory_bandwidth.value,
@@ -228,7 +228,7 @@ class Placement:
         elementwise operations at the rate of the lanes, or its special functions at the rate of their units.
         """
         work = kernels.work
-        peak = hardware.product_rate(kernels.precision, kernels.weight_precision)
+        peak = hardware.product_rate(kernels.precision, kernels.weight_precision, kernels.runtime.name)
         rates = (work.elementwise_count, self.lane_rate), (work.special_count, self.special_rate)
         least_compute = [self.real_macs(kernels) * (FLOPS_PER_MAC / peak)]
         least_compute += [self.seen(count) / rate for count, rate in rates if np.isfinite(rate).all()]

@@ -227,7 +227,7 @@ class Sums:
         kinds, timed = self._kinds, self.timed
         compute_s, *_ = self.bounds_s
         executed = self._of_pattern(timed.timing.placement.executed_macs)
-        peak = timed.hardware.product_rate(kinds.precision, kinds.weight_precision)
+        peak = timed.hardware.product_rate(kinds.precision, kinds.weight_precision, kinds.runtime.name)
         waits = (executed > 0.0) & (FLOPS_PER_MAC * executed / peak < BUSY * compute_s)
         named = np.array([BOUNDS.index(name) for name in BOTTLENECKS])[self._bottleneck]
         named = np.where((self._bottleneck == 0) & waits, BOUNDS.index("operands"), named)

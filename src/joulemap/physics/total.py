@@ -163,7 +163,7 @@ def evaluate_points(
     points = Points.of(kernels, hardware, numbers, shape)
     points.evaluate()
     given: dict[str, Any] = {
-        "peak_ops_per_s": of_points(points.whole.product_rate(*configuration.arithmetic), shape),
+        "peak_ops_per_s": of_points(points.whole.product_rate(*configuration.arithmetic, configuration.runtime), shape),
         "memory_bandwidth_bytes_per_s": of_points(points.whole.memory_bandwidth.value, shape),
         "weight_bytes": np.int64(round(float(kernels.total_weight_bytes))),
         "activation_bytes": points.activation_bytes,

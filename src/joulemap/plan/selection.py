@@ -574,9 +574,10 @@ def _find(
         entries = [one for one in known.values() if one.architecture == whole]
         return [(one, mode) for one in entries for mode in _modes(one, ref.mode or power_mode, default)]
     entry = known[find_default_chip(plain)] if find_default_chip(plain) else find_chip(known, plain)
-    if ref.mode or power_mode:
-        return [(entry, entry.find_mode(ref.mode or power_mode))]
-    return [(entry, one) for one in _modes(entry, "", default)]
+    if power_mode and not ref.mode:
+        return [(entry, entry.find_mode(power_mode))]
+    mode = entry.mode_of(ref)
+    return [(entry, one) for one in ([mode] if ref.mode or mode != DEFAULT_MODE else _modes(entry, "", default))]
 
 
 def _make_variant(entry: HardwareEntry, ref: HardwareRef) -> HardwareEntry:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.physics.record.configuration import BOARD, SYSTEM
 from joulemap.physics.record.product import FP32
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from joulemap.generated.analyze import RunTotal
     from joulemap.generated.edp import EdpTotal
     from joulemap.generated.fusion import FusionTotal
+
+MOST_MODES: Final = 2
+"""Maximum chips whose default power mode a subject line names."""
 
 TITLE: Final = Template("{model} on {name} ({architecture}), batch {batch}, {precision}, {runtime}")
 
@@ -110,11 +114,25 @@ def find_conditions(scope: Scope) -> Conditions:
     return Conditions(
         boundaries=scope.boundaries,
         is_wall_else_board=scope.selection.fallback_boundary == BOARD and len(scope.boundaries) > 1,
+        modes=name_modes(scope),
         hosts=tuple(dict.fromkeys(filter(None, scope.hosts.values()))),
         changes={mark_projected(name, scope.unavailable): numbers for name, numbers in scope.changes.items()},
         products=describe_products(scope),
         is_fp32=scope.precisions == ((FP32, FP32),),
     )
+
+
+def name_modes(scope: Scope) -> dict[str, str]:
+    """Return chip -> name of its default power mode, for chips with several named modes that run in the default.
+
+    It is empty for more than `MOST_MODES` chips, whose modes the notes name. Projected chips are left out.
+    """
+    known = [
+        entry
+        for entry, mode in scope.selection.pairs
+        if mode == DEFAULT_MODE and entry.default_names and len(entry.distinct_modes) > 1 and not entry.unavailable
+    ]
+    return {one.id: one.default_names[0] for one in known} if len(known) <= MOST_MODES else {}
 
 
 def repeat_boundary(scope: Scope, hardware: Iterable[str], repeated: Sequence[str]) -> list[str]:

@@ -16,10 +16,12 @@ from joulemap.system.record import frozen
 RUNS: Final = Template("{models:list}, batch {batches:and}, {precisions:list}[, {runtimes:list}]")
 
 BOUND: Final = Template(
-    "{subject}[, {beside:list}][, {fp32}], {boundaries:and}[, {hosts:list}][, {changes:list}][: {about}]"
+    "{subject}[, {beside:list}][, {fp32}], {boundaries:and}[, {modes:list}][, {hosts:list}]"
+    "[, {changes:list}][: {about}]"
 )
 WALL_ELSE_BOARD: Final = "energy at the wall where known, else at the board"
 WITH_HOST: Final = Template("with host {host}")
+IN_MODE: Final = Template("{chip} in its mode {mode}")
 CHANGED: Final = Template("{hardware:and} with {numbers:and}")
 MORE_CHANGED: Final = Template("{count} more changed")
 MORE_NUMBERS: Final = Template("{count} more numbers")
@@ -64,6 +66,8 @@ class Conditions:
     boundaries: tuple[str, ...]
     is_wall_else_board: bool = False
     """True if hardware without a known power at the wall is at the board instead."""
+    modes: Mapping[str, str] = {}
+    """Hardware with several named power modes -> the one that is its default, for chips that run in it."""
     hosts: tuple[str, ...] = ()
     """Hosts that runs include; `NO_HOST` for devices alone."""
     changes: Mapping[str, tuple[str, ...]] = {}
@@ -96,6 +100,7 @@ def bind(title: Title, conditions: Conditions, beside: str = "", meanings: Mappi
         boundaries=[
             f"{one}{beside}" for one in ([WALL_ELSE_BOARD] if conditions.is_wall_else_board else conditions.boundaries)
         ],
+        modes=[IN_MODE(chip=chip, mode=mode) for chip, mode in conditions.modes.items()],
         hosts=["device only" if one == NO_HOST else WITH_HOST(host=one) for one in conditions.hosts],
         changes=[*changes[:MOST_CHANGES], *([MORE_CHANGED(count=hidden)] if hidden > 0 else [])],
         about=about,

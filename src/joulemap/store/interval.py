@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from joulemap.physics.interval.probability import Floats
 
 CONFIGURATION: Final = (
-    "work", "architecture", "runtime", "precision", "hardware", "calibration_digest", "ops_per_s", "hardware_digest",
+    "work", "architecture", "runtime", "precision", "hardware", "calibration_digest", "ops_per_s", "is_single",
+    "hardware_digest",
 )  # fmt: skip
 """Columns of a run that determine its prediction errors."""
 
@@ -122,10 +123,10 @@ def _as_floats(values: Sequence[Any]) -> Floats:
 
 def _describe(key: tuple[Any, ...]) -> tuple[Subject, str]:
     """Return (key of an error lookup, calibration) of a configuration."""
-    work, architecture, runtime, precision, hardware, calibration, ops_per_s, _ = key
+    work, architecture, runtime, precision, hardware, calibration, ops_per_s, is_single, _ = key
     subject = Subject(
         work=work, architecture=architecture, runtime=runtime, precision=precision, hardware=hardware,
-        ops_per_s=ops_per_s,
+        ops_per_s=ops_per_s, is_single=is_single,
     )  # fmt: skip
     return subject, calibration
 

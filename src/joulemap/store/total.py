@@ -173,6 +173,7 @@ SELECT
     r.calibration_digest,
     r.hardware_digest,
     z.ops_per_s,
+    w.batch = 1 AS is_single,
     b.hardware_digest IS NOT NULL AS has_load,
     r.broken_laws <> '' AS breaks_law
 FROM internal.run AS r

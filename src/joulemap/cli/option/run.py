@@ -71,7 +71,7 @@ SET_HELP: Final = (
 
 PRECISION_HELP: Final = "Numeric precision: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4."
 PRECISIONS_HELP: Final = "Precisions to try: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4."
-RUNTIME_HELP: Final = f"Execution mode: {join_choices(RUNTIME_NAMES)}."
+RUNTIME_HELP: Final = f"Runtime: {join_choices(RUNTIME_NAMES)}."
 
 Site = Annotated[
     list[str] | None,

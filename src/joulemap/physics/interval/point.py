@@ -60,6 +60,7 @@ class Case:
             precision=self.configuration.precision,
             hardware=self.hardware.id.partition("[")[0],  # a variant has the errors of its base
             ops_per_s=ops_per_s,
+            is_single=self.configuration.batch == 1,
         )
 
 
@@ -146,7 +147,7 @@ class PointErrors:
             mine = np.flatnonzero((rows == number) & (points.refusal == ""))
             if case.varied and mine.size:
                 asked = case.configuration
-                rate = case.hardware.product_rate(asked.precision, asked.weight_precision)
+                rate = case.hardware.product_rate(asked.precision, asked.weight_precision, asked.runtime)
                 each = fastest * (points.peak_ops_per_s[mine] / rate)
                 least, most = self._limits
                 cells = np.stack([np.searchsorted(least, each, "right"), np.searchsorted(most, each, "left")])

@@ -51,6 +51,8 @@ class Subject:
     """Catalogue id; for a variant, the id of its base."""
     ops_per_s: float | None = None
     """Highest peak of the hardware at any precision; None if it is unknown, so that scales of every size apply."""
+    is_single: bool = False
+    """True if the batch is 1, so that the way in which software is called matters more."""
 
     @property
     def scored_runtime(self) -> str:
@@ -112,7 +114,7 @@ def find_scale(
     is_new = subject.work == DECOMPOSITION and finest.level <= CLASS_LEVEL
     is_known = finest.level >= COMPILER_LEVEL or subject.architecture in MEASURED_CLASSES
     if quantity == "latency":
-        added = find_new_source(subject.architecture, subject.work, subject.scored_runtime)
+        added = find_new_source(subject.architecture, subject.work, subject.scored_runtime, is_single=subject.is_single)
         finest = attrs.evolve(finest, half_width=math.hypot(finest.half_width, added)) if added else finest
     least = find_least(floors, subject, finest.level) if quantity == "power" else 0.0
     if is_new or (quantity == "latency" and not is_known):

@@ -73,7 +73,7 @@ memory at full clock per byte that it could move.
 """
 
 WORKING_BYTES: Final = "working_bytes"
-"""Name of a coefficient of these boards: bytes per clock with which a unit that waits for memory works all the time."""
+"""Name of a coefficient of GPUs: bytes per clock with which a unit that waits for memory works all the time."""
 
 LIMIT_SHARE: Final = "limit_share"
 """Name of a coefficient of discrete boards: share of the power limit that a large GEMM or a copy draws at least."""

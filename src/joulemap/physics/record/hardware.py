@@ -48,7 +48,7 @@ from joulemap.physics.record.reference import (
     host_key,
     price_by,
 )
-from joulemap.physics.record.runtime import RUNTIME_NAMES
+from joulemap.physics.record.runtime import RUNTIME, RUNTIME_NAMES, USUAL_RUNTIME
 from joulemap.physics.record.target import (
     DEVICE_WORD,
     FIXED_VOLTAGE_WORD,
@@ -121,6 +121,9 @@ _DIE: Final = re.compile(r" ?\(.*?\)| [A-Z]{2,3}\d{2,3}[A-Z]?$")
 ALL_UNITS: Final = "all_units"
 """Geometry entry for the units that the chip is built with; present if a power mode or a change uses another number."""
 REFILL: Final = "refill_ratio"
+
+NARROW_SUMS: Final = "narrow_sum_gain"
+"""Coefficient of a GPU: rate of fp16 products with fp16 sums over that with fp32 sums, where they differ."""
 """Coefficient of chips whose units share the refills of their registers."""
 VECTOR_UNITS: Final = "vector_core_count"
 """Geometry entry for the vector cores of an NPU, in addition to its tensor engines. It scales with the active units."""
@@ -287,6 +290,8 @@ class PowerMode:
     """Active units; None for all."""
     memory_bandwidth: Quantity | None = None
     static_power: Quantity | None = None
+    means: tuple[str, ...] = attrs.field(default=(), eq=False)
+    """Names of the chip that mean it in this mode, which a database does not store."""
 
 
 def derive_peaks(
@@ -627,10 +632,21 @@ class Hardware:
         has_passes = precision == FP32 and self.find_products(is_engine=False).has_passes
         return self.coefficient(PASSES, self.matmul_precision) if has_passes else 1.0
 
-    def product_rate(self, precision: str, weight_precision: str = "") -> float:
-        """Return the peak of the GEMMs of a run in operations per second, all passes of a product together."""
+    def product_rate(self, precision: str, weight_precision: str = "", runtime: str = USUAL_RUNTIME) -> float:
+        """Return the peak of the products of a run in operations per second, all passes of a product together."""
         rate = self.peaks[self.product_precision(precision, weight_precision)].rate.value
+        if precision == "fp16" and RUNTIME[runtime].is_built:
+            rate = rate * self.find_sum_gain(weight_precision)
         return rate / self.product_passes(precision)
+
+    def find_sum_gain(self, weight_precision: str) -> float:
+        """Return by how much an inference engine's convolutions at fp16 may exceed the peak: 1 on most chips.
+
+        The fp16 peak of a GPU is that with fp32 sums. Such convolutions add in fp16, which GeForce does at twice the
+        rate.
+        """
+        adds_narrowly = weight_precision in ("", "fp16") and NARROW_SUMS in self.coefficients
+        return self.coefficients[NARROW_SUMS].value if adds_narrowly else 1.0
 
     def at_matmul_precision(self, setting: MatmulPrecision) -> Hardware:
         """Return this hardware, as used in a run, at a setting of its libraries for fp32 products."""

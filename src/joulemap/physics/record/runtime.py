@@ -11,7 +11,7 @@ from typing import Final, Literal, get_args
 
 from joulemap.system.record import frozen
 
-RuntimeName = Literal["eager", "graph", "fused", "engine", "tflite", "tflite@2.5", "ncnn"]
+RuntimeName = Literal["eager", "graph", "fused", "engine", "engine@graph", "tflite", "tflite@2.5", "ncnn"]
 
 
 @frozen(kw_only=True)
@@ -22,7 +22,7 @@ class Runtime:
     launches_each: bool
     """True if the host launches every kernel; otherwise it launches once per run."""
     is_captured: bool
-    """True if kernels of separate operators are captured once, and replayed by one launch."""
+    """True if kernels are captured once, in a CUDA graph, and replayed by one launch."""
     merges: bool
     """True if a compiler merges the operators of a subgraph into one kernel."""
     is_built: bool
@@ -43,6 +43,7 @@ RUNTIME: Final[Mapping[str, Runtime]] = {
         Runtime(name="graph", launches_each=False, is_captured=True, merges=False, is_built=False, of_class=""),
         Runtime(name="fused", launches_each=False, is_captured=False, merges=True, is_built=False, of_class=""),
         Runtime(name="engine", launches_each=False, is_captured=False, merges=True, is_built=True, of_class=""),
+        Runtime(name="engine@graph", launches_each=False, is_captured=True, merges=True, is_built=True, of_class="gpu"),
         Runtime(name="tflite", launches_each=False, is_captured=False, merges=True, is_built=True, of_class="cpu"),
         Runtime(name="tflite@2.5", launches_each=False, is_captured=False, merges=True, is_built=True, of_class="cpu"),
         Runtime(name="ncnn", launches_each=False, is_captured=False, merges=True, is_built=True, of_class="cpu"),

@@ -144,7 +144,7 @@ def _find_target(name: str, others: Sequence[str], boundary: BoundaryName, use: 
     ref = HardwareRef.read(name)
     try:
         entry = find_entry(known_hardware([ref.id]), ref.label)
-        chosen = entry.find_mode(ref.mode or DEFAULT_MODE)
+        chosen = entry.mode_of(ref)
         try:
             bound = use.target(entry, chosen, boundary)
         except UsageError:

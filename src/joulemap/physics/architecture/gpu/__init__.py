@@ -68,7 +68,7 @@ from joulemap.physics.record.reference import (
 from joulemap.physics.run import DEVICES
 from joulemap.physics.traffic import ceil_divide, dram_bytes, held_share, tiled_bytes
 from joulemap.physics.workload import Floats, Work
-from joulemap.system.record import frozen
+from joulemap.system.record import frozen, vary
 
 ELEMENTS_PER_BLOCK: Final = 1024.0
 """Outputs of one thread block of a kernel that is not a GEMM: 256 threads, four elements each."""
@@ -136,6 +136,14 @@ class GpuPlacement(Placement):
         return count * self.seen_share
 
 
+def _replay(device: Hardware) -> Hardware:
+    """Return the device with the gap between kernels that the replay of a CUDA graph leaves."""
+    gap, share = device.coefficients["gap_clocks"], device.coefficients["graph_gap_share"].value
+    if isinstance(share, float) and share == 1.0:  # chips that are evaluated together have an array
+        return device
+    return vary(device, coefficients={**device.coefficients, "gap_clocks": vary(gap, value=gap.value * share)})
+
+
 class Gpu:
     """Model of GPUs: SIMT data-parallel processors."""
 
@@ -167,6 +175,8 @@ class Gpu:
         kernels = surround_lone_kernels(kernels)
         work = kernels.work
         device = find_device(hardware)
+        if kernels.runtime.is_captured:
+            device = _replay(device)
         engine = find_engine(kernels, device)
         level = find_last_level(device)
         read, written = dram_bytes(kernels, level.capacity.value, keeps_weights=level.kind == "cache")
@@ -274,7 +284,11 @@ class Gpu:
         return {
             ("tensor_core", f"{carried}_mac"): tensor_macs - own_macs,
             ("tensor_core", f"{precision}_mac"): own_macs,
-            **{("tensor_core", f"{own.precision}_mac"): np.where(mine, own_macs, 0.0) for mine, own in engine.parts},
+            **{
+                ("tensor_core", f"{own.precision}_mac"): np.where(mine, own_macs, 0.0)
+                for mine, own in engine.parts
+                if engine.parts[0][1].precision != engine.parts[1][1].precision
+            },
             ("cuda_core", _VECTOR_MAC[precision]): vector_macs - dot_macs,
             ("cuda_core", "int8_mac"): dot_macs,
             ("cuda_core", "elementwise"): elementwise,

@@ -265,7 +265,7 @@ def _add_copies(
 def _find_peak(problem: Problem) -> float:
     """Return the sum of the devices' peaks, each at the precision that the device uses."""
     asked = ((one.hardware, one.configuration) for one in problem.members)
-    return sum(hardware.product_rate(own.precision, own.weight_precision) for hardware, own in asked)
+    return sum(hardware.product_rate(own.precision, own.weight_precision, own.runtime) for hardware, own in asked)
 
 
 def _add_parts(hardware: BoxHardware, shares: list[_Share], lines: Lines) -> None:
