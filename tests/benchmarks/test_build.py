@@ -89,7 +89,7 @@ def test_a_build_of_a_fresh_checkout_generates_its_code(version: str, checkout: 
             assert {f"src/{one}": package.read(one) for one in names} == generated
             packed = [one for one in package.namelist() if Path("src", one).parent == TABLES]
             assert {Path(one).name: lzma.decompress(package.read(one)) for one in packed} == {
-                "own.csv.xz": b"hardware\nl4\n"
+                "own.csv.xz": b"hardware,l4\n"
             }
     assert [path.name for path in tables.iterdir()] == ["own.csv"]
 

@@ -104,8 +104,9 @@ class PublicTable:
             return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
         import lzma
 
-        packed = lzma.decompress(path.with_suffix(".csv.xz").read_bytes())  # as `make wheel` packs it
-        return list(csv.DictReader(packed.decode().splitlines()))
+        packed = lzma.decompress(path.with_suffix(".csv.xz").read_bytes())  # columns, as `make wheel` packs them
+        names, *rows = zip(*csv.reader(packed.decode().splitlines()), strict=True)
+        return [dict(zip(names, cells, strict=True)) for cells in rows]
 
     def _measurement(self, row: Mapping[str, str]) -> Measurement:
         key = row.get("condition", "")
