@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.ask.decision import decide
+from joulemap.ask.decision import PAID, decide
 from joulemap.ask.fact import Choice, Decision, Entry, Facts, Lead, Refusal, Subject
 from joulemap.domain.metric import METRIC, TIE_RATIO
 from joulemap.show.caveat import show_middle
@@ -16,6 +17,10 @@ from joulemap.show.word import read_words
 
 MOST_WORDS: Final = 25
 """Maximum words of a first line; a long first clause stands alone, because the table marks the other winner."""
+
+MOST_NUMBERS: Final = 5
+NUMBER: Final = re.compile(r"(?<![\w.])\d[\d.,]*")
+"""Maximum numbers of a first line, and the pattern of one; the digits of a name are none."""
 
 MOST_TIED: Final = 4
 """Number of tied chips above which tables mark no chip as the winner."""
@@ -77,10 +82,14 @@ EITHER: Final = Template("{name} or {rival}: a tie on {noun}[ ({chance} for {nam
 SOLD_ALONE: Final = Template("Take {name}: of these chips, it alone can be bought")
 ANY: Final = Template("Take {name}: the {best} {noun}, {value}[ ({chance} likely best)]")
 OTHERS: Final = Template("{head}; {names} may be as good[ on {noun}]")
-CHEAPER: Final = Template("{head}; take the cheaper, or measure both")
+CHEAPER: Final = Template("{head}; take the cheaper")
 ANY_OF: Final = Template("{head}; take either, or measure both")
-PAID: Final = {"cost", "price", "purchase", "usd_per_million"}
-"""Metrics by which a tie leaves no cheaper run."""
+TIES: Final = Template("{name} for {own:and}, {rival} for {others:and}, {count} ties: {name} {clauses:and}")
+TAKE_TIED: Final = Template("Take {name}[, unless {dearer} costs less]: it {clauses:and}, {count} ties")
+BEST_TIED: Final = Template("{name} {clauses:and}, {count} ties")
+"""Lines on two runs that are tied by several metrics: each is predicted to be better by one, or one by all; the run to
+take is the cheaper one where a price is known.
+"""
 
 SAME: Final = Template("{names} have the same {noun}")
 ONLY: Final = Template("{name} uses {energy} and takes {latency} per batch")
@@ -94,7 +103,7 @@ BEYOND: Final = Template("{name} {clause}, but cannot be bought")
 
 def fits(line: str) -> bool:
     """Return whether a first line is short enough to be read at a glance."""
-    return line.count(" ") < MOST_WORDS
+    return line.count(" ") < MOST_WORDS and len(NUMBER.findall(line)) <= MOST_NUMBERS
 
 
 def finish(lines: Sequence[str], run: Subject | None = None, unsold: str = NOT_SOLD) -> str:
@@ -156,7 +165,7 @@ def _list_heads(decision: Decision, runs: Mapping[int, Subject], name: str) -> l
     than = "" if decision.is_trade else given["rival"]
     clauses = [
         [describe_lead(one, than if one is told[0] else "", choice.per, is_sure=one in sure) for one in some]
-        for some, sure in ((told, told), (told, told[:1]), (told[: 2 * decision.is_trade or 1], ()))
+        for some, sure in ((told, told), (told, told[:1]), (told, ()), (told[: 2 * decision.is_trade or 1], ()))
     ]
     heads = [form(**{**given, "clauses": some}) for some in clauses]
     names = name_all(runs, decision.alike)
@@ -180,12 +189,37 @@ def _list_ties(decision: Decision, runs: Mapping[int, Subject], nouns: Sequence[
         given = {"best": known.best if known else "lowest", "noun": nouns[0], "value": show_value(choice)}
         heads = [ANY(name=name, chance=some, **given) for some in (chance, "")]
         return [OTHERS(head=head, names=_count(names), noun="") for head in heads]
+    is_sold, has_price = runs[taken].is_available, not PAID.isdisjoint(one.metric for one in decision.leads)
     if all(one.ratio == 1.0 for one in decision.leads):
-        head = SAME(names=join_names([name, *names]), noun=join_names(nouns))
+        heads = [SAME(names=join_names([name, *names]), noun=join_names(nouns))]
+    elif len(nouns) < 2 or len(names) > 1:
+        heads = [EITHER(name=name, rival=names[0], noun=nouns[0], other=join_names(nouns[1:]), chance=chance)]
     else:
-        head = EITHER(name=name, rival=names[0], noun=nouns[0], other=join_names(nouns[1:]), chance=chance)
-    has_cheaper = PAID.isdisjoint(one.metric for one in decision.leads)
-    return [(CHEAPER if has_cheaper else ANY_OF)(head=head), head] if runs[taken].is_available else [head]
+        return _list_split_ties(decision, name, names[0], nouns, has_price=has_price, is_sold=is_sold)
+    return [(ANY_OF if has_price else CHEAPER)(head=one) for one in heads if is_sold] + heads
+
+
+def _list_split_ties(
+    decision: Decision, name: str, rival: str, nouns: Sequence[str], *, has_price: bool, is_sold: bool
+) -> list[str]:
+    """Return the words on two runs that are tied by each of several metrics, by which each is predicted to be better
+    than the other one.
+    """
+    leads, per = sorted(decision.leads, key=lambda one: not one.is_better), decision.choice.per
+    goals = {one.metric: GOAL.get(one.metric, noun) for one, noun in zip(decision.leads, nouns, strict=True)}
+    is_ahead = {one.metric: one.is_better or (one.ratio or 1.0) < TIE_RATIO for one in leads}
+    is_split = len({*is_ahead.values()}) > 1 and not (has_price and is_sold)
+    few = [next(one for one in leads if is_ahead[one.metric] == side) for side in (True, False)] if is_split else leads[:2]
+    form = TIES if is_split else TAKE_TIED if is_sold else BEST_TIED
+    given = {"name": name, "rival": rival, "dearer": "" if has_price else rival}
+    lines = []
+    for some, sure in ((leads, leads), (leads, leads[:1]), (few, few[:1])):
+        own, others = ([goals[one.metric] for one in some if is_ahead[one.metric] == side] for side in (True, False))
+        than = [rival if one is some[0] and not is_split else "" for one in some]
+        clauses = [describe_lead(one, also, per, is_sure=one in sure) for one, also in zip(some, than, strict=True)]
+        count = "both" if len(some) == len(decision.runs) else "all"
+        lines.append(form(**given, own=own, others=others, clauses=clauses, count=count))
+    return [CHEAPER(head=one) for one in lines] if is_split and is_sold and not has_price else lines
 
 
 def describe_lead(lead: Lead, rival: str, per: str, *, is_sure: bool = True) -> str:
