@@ -4,7 +4,7 @@
     take         the best by the second metric among close_1 n close_2, else among close_1: the next metric breaks a tie
     trade-off    close_1 n close_2 is empty: beside it, the best by the first metric among close_2
     rival        of a tie, the best by the second metric among the others of close_1, those outside of close_2 first;
-                 without a tie, the next by the first metric
+                 without a tie, the next by the first metric; of another chip, if there are several
     price        of two candidates that are tied by every metric, take the one that is predicted to cost less
 
 Two candidates are tied if the probability that the predicted winner beats the other one is below `TOLD_APART`. All
@@ -108,14 +108,16 @@ def decide(choices: Sequence[Choice], runs: Mapping[int, Subject] | None = None)
     both = [one for one in band if one in second.close]
     last = others[1] if len(others) > 1 and 1 < len(both) == len(band) else second
     taken = _find_first(last, both or band)
-    tied = [one for one in band if one != taken]
+    abroad = {one for one, run in named.items() if taken in named and run.hardware != named[taken].hardware}
+    rest = [one for one in first.runs if one in abroad] or [one for one in first.runs if one != taken]
+    tied = [one for one in band if one in rest]
     if not both:
         rival: int | None = _find_first(first, fast)
     elif tied:
         rival = _find_first(last, [one for one in tied if one not in both] or tied)
     else:
-        rival = next((one for one in first.runs if one != taken), None)
-    deciding = (first, *others[: 1 + (bool(both) and len(band) > 1)])
+        rival = next(iter(rest), None)
+    deciding = (first, *others[: 1 + (bool(both) and bool(tied))])
     leads = [_compare(one, taken, rival) for one in deciding]
     is_dearer = any(one.metric in PAID and not one.is_better for one in leads)
     if rival is not None and len(both) == len((taken, rival)) and is_dearer and all(one.is_tied for one in leads):

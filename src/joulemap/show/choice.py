@@ -72,6 +72,9 @@ AMONG_BEST: Final = Template("is among the best on {noun}")
 TIED: Final = Template("is statistically tied with {tied} on {noun}[ ({chance} likely best)]")
 ALMOST: Final = Template("matches {rival} on {noun}")
 
+AT: Final = Template("[At {settings:list}: ]{head}")
+"""Line with the settings that both runs of a trade-off share."""
+
 TAKE: Final = Template("Take {name}: it {clauses:and}[; {tie} is a tie][; {same} is the same]")
 BEST: Final = Template("{name} {clauses:and}[; {tie} is a tie][; {same} is the same]")
 AMONG: Final = Template("A tie on {noun}[ ({chance} for {best})]: take {name}, which {clauses:and}")
@@ -133,11 +136,16 @@ def describe_choices(
     """
     decision = decide(choices, runs)
     taken, name = decision.run, name_run(runs[decision.run])  # with its settings, even if its rivals share them
+    settings = runs[taken].settings
+    shared: tuple[str, ...] = ()
     if len({runs[one].settings for one in decision.runs}) < 2:
         runs = drop_settings(runs, (*decision.runs, *decision.alike))
+        if decision.is_trade and not runs[taken].settings:
+            shared, name = settings, name_run(runs[taken])
     lines = _list_heads(decision, runs, name) if len(decision.runs) > 1 else [SOLD_ALONE(name=name)]
     if add is not None:
         lines = [*(add(head=line, **more) for line in lines), *lines]
+    lines = [AT(settings=shared, head=one) for one in lines]
     ties = [one.is_tied for one in decision.leads]
     unsold = UNSOLD(name=name_run(runs[taken])) if decision.alike or any(ties) else NOT_SOLD
     return finish(lines, runs[taken], NONE_SOLD if all(ties) else unsold)
@@ -190,6 +198,7 @@ def _list_ties(decision: Decision, runs: Mapping[int, Subject], nouns: Sequence[
         heads = [ANY(name=name, chance=some, **given) for some in (chance, "")]
         return [OTHERS(head=head, names=_count(names), noun="") for head in heads]
     is_sold, has_price = runs[taken].is_available, not PAID.isdisjoint(one.metric for one in decision.leads)
+    has_price |= len({runs[one].hardware for one in decision.runs}) < 2
     if all(one.ratio == 1.0 for one in decision.leads):
         heads = [SAME(names=join_names([name, *names]), noun=join_names(nouns))]
     elif len(nouns) < 2 or len(names) > 1:
@@ -209,7 +218,11 @@ def _list_split_ties(
     goals = {one.metric: GOAL.get(one.metric, noun) for one, noun in zip(decision.leads, nouns, strict=True)}
     is_ahead = {one.metric: one.is_better or (one.ratio or 1.0) < TIE_RATIO for one in leads}
     is_split = len({*is_ahead.values()}) > 1 and not (has_price and is_sold)
-    few = [next(one for one in leads if is_ahead[one.metric] == side) for side in (True, False)] if is_split else leads[:2]
+    few = (
+        [next(one for one in leads if is_ahead[one.metric] == side) for side in (True, False)]
+        if is_split
+        else leads[:2]
+    )
     form = TIES if is_split else TAKE_TIED if is_sold else BEST_TIED
     given = {"name": name, "rival": rival, "dearer": "" if has_price else rival}
     lines = []

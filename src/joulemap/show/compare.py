@@ -9,14 +9,16 @@ import attrs
 
 from joulemap.ask.compare import CompareAnswer
 from joulemap.ask.decision import find_decision
+from joulemap.ask.fact import Entry, Facts
 from joulemap.ask.scope import Scope
 from joulemap.domain.column import Col
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.metric import METRIC, PartMetricName, RunMetricName
+from joulemap.domain.metric import METRIC, TIE_RATIO, PartMetricName, RunMetricName
 from joulemap.domain.table import Column
 from joulemap.generated.compare import Comparison, Recommendation
 from joulemap.physics.record.weight import spell_precision
-from joulemap.show.choice import MOST_WHY, describe_answer
+from joulemap.show.caveat import show_middle
+from joulemap.show.choice import MOST_WHY, describe_answer, describe_choice, name_metric
 from joulemap.show.column import alter, lay_columns, show_table
 from joulemap.show.page import (
     Asked,
@@ -32,6 +34,7 @@ from joulemap.show.present.cell import mark_projected, show_busy_units
 from joulemap.show.present.document import Document, Grid, Section, choose_rows
 from joulemap.show.present.template import Template
 from joulemap.show.run import show_sure, title_runs
+from joulemap.show.run_name import name_run
 from joulemap.show.term import describe_gap
 
 EXPLAINED: Final[Mapping[RunMetricName, PartMetricName]] = {
@@ -56,6 +59,14 @@ STEPS_OF_PAIR: Final = (
     DISTRIBUTION,
     Template("compare {model} {rival} {best} --level subgraph --metric {metric} {repeated}"),
 )
+
+TIES_AT: Final = Template("at batch {batches:and}, {names:and} are tied on {noun}")
+LEADS_AT: Final = Template("at batch {batches:and}, {name} leads on {noun}")
+DEAR: Final = ("energy_per_inference", "edp_per_inference")
+"""Metrics of which the fastest batch takes more."""
+
+FASTEST: Final = Template("{name} answers fastest, {latency} per batch[, for {ratio:x} the {noun}]")
+SETTING: Final = Template("on {hardware}, {own} {clause}")
 
 STATED: Final = ("--precision", "--weight-precision", "--batch", "--runtime")
 """Options that a step states itself if the rows differ in them."""
@@ -172,6 +183,33 @@ def show_power(scope: Scope, hardware: str, power_w: float | None) -> str:
     return POWER(power=power_w, host="host" if is_alone else "")
 
 
+def describe_settings(facts: Facts) -> list[str]:
+    """Return a line on what another batch would change: the batch sizes at which the decision turns, or the batch that
+    answers fastest; without several, on what the next best precision or runtime of the same chip would.
+    """
+    decision = find_decision(facts)
+    if decision is None or not (own := facts.runs[decision.run].settings):
+        return []
+    first, noun = decision.choice, name_metric(decision.choice.metric)
+    for is_tied, form in ((True, TIES_AT), (False, LEADS_AT)):
+        if turns := [one for one in facts.turns("batch") if one.is_tied == is_tied]:
+            names = [facts.runs[run].hardware for run in turns[0].runs]
+            return [form(batches=[str(one.after) for one in turns], names=names, name=names[0], noun=noun)]
+    times = {one.run: one.values["latency"] for one in facts.of(Entry) if facts.runs[one.run].is_available}
+    quickest = min(times, key=lambda run: times[run].value, default=decision.run)
+    siblings = [run for run, one in facts.runs.items() if one.hardware == facts.runs[decision.run].hardware]
+    others = [run for run in first.further if run in siblings]
+    if quickest != decision.run and any(one.startswith("batch") for one in own):
+        ratio = first.find_ratio(quickest) / first.find_ratio(decision.run)
+        is_dear = first.metric in DEAR and TIE_RATIO < ratio < float("inf")
+        name, latency = name_run(facts.runs[quickest]), show_middle(times[quickest])
+        return [FASTEST(name=name, latency=latency, ratio=ratio if is_dear else None, noun=noun)]
+    if decision.run != first.run or len(decision.runs) < 2 or decision.runs[1] in siblings or not others:
+        return []
+    clause = describe_choice(first.facing(others[0]), facts.runs, " ".join(facts.runs[others[0]].settings))
+    return [SETTING(hardware=facts.runs[decision.run].hardware, own=" ".join(own), clause=clause)]
+
+
 def draw(answer: CompareAnswer) -> Figures:
     """Return a figure with the energy and latency of each chip and their intervals."""
     goals = {row.goal: row for row in answer.recommendations}
@@ -203,7 +241,7 @@ def draw_compare(answer: CompareAnswer, asked: Asked, more: Sequence[Section] = 
         answer.rows,
         title=attrs.evolve(title_runs(answer.scope), about=", ".join((*per, *drawn.common))),
         headline=describe_answer(answer.facts),
-        reasons=describe_gap(answer.facts)[:MOST_WHY],
+        reasons=[*describe_settings(answer.facts), *describe_gap(answer.facts)][:MOST_WHY],
         details=show_table(answer, BEST_TITLE, answer.recommendations, columns),
         steps=list_steps(answer, asked.repeated),
     )
