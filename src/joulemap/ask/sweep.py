@@ -219,6 +219,7 @@ class Best:
         values = {
             "energy_per_inference": Quantity(self.best[0], "J", lean.energy_half_width),
             "energy_batch": Quantity(float(self.leanest.batch)),
+            "efficient_batch": Quantity(float(self.row.zone_low_batch or self.leanest.batch)),
             "throughput": Quantity(self.best[1], "1/s", busy.latency_half_width),
             "throughput_batch": Quantity(float(self.busiest.batch)),
         }

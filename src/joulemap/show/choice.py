@@ -127,12 +127,10 @@ def describe_answer(facts: Facts) -> str:
     return ONLY(name=name_run(facts.runs[entry.run]), **shown) + "."
 
 
-def describe_choices(
-    choices: Sequence[Choice], runs: Mapping[int, Subject], add: Template | None = None, **more: Any
-) -> str:
+def describe_choices(choices: Sequence[Choice], runs: Mapping[int, Subject], *add: Template, **more: Any) -> str:
     """Return a line on what to take by the first one or two metrics, by how much it wins, and how surely.
 
-    `add` extends the line by the values `more`, unless the line then becomes too long.
+    Each of `add` extends the line by the values `more`; the first one with which it is short enough does.
     """
     decision = decide(choices, runs)
     taken, name = decision.run, name_run(runs[decision.run])  # with its settings, even if its rivals share them
@@ -143,8 +141,7 @@ def describe_choices(
         if decision.is_trade and not runs[taken].settings:
             shared, name = settings, name_run(runs[taken])
     lines = _list_heads(decision, runs, name) if len(decision.runs) > 1 else [SOLD_ALONE(name=name)]
-    if add is not None:
-        lines = [*(add(head=line, **more) for line in lines), *lines]
+    lines = [*(one(head=line, **more) for one in add for line in lines), *lines]
     lines = [AT(settings=shared, head=one) for one in lines]
     ties = [one.is_tied for one in decision.leads]
     unsold = UNSOLD(name=name_run(runs[taken])) if decision.alike or any(ties) else NOT_SOLD
@@ -249,12 +246,12 @@ def describe_lead(lead: Lead, rival: str, per: str, *, is_sure: bool = True) -> 
     return SURE(clause=clause, chance=show_chance(lead.probability) if is_sure else "")
 
 
-def describe_best(facts: Facts, add: Template | None = None, **more: Any) -> str:
-    """Return the line on the first choice, or on the only run; see `describe_choices`."""
+def describe_best(facts: Facts) -> str:
+    """Return the line on the first choice, or on the only run."""
     choice = facts.of(Choice)[0]
     if len(choice.runs) < 2:
         return describe_alone(facts)
-    return describe_choices([choice], facts.runs, add, **more)
+    return describe_choices([choice], facts.runs)
 
 
 def show_value(choice: Choice) -> str:

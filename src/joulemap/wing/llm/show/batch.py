@@ -75,8 +75,8 @@ def describe_answer(facts: Facts) -> str:
         fast, cheap = (
             next(batches[one] for one in choice.runs if name_run(facts.runs[one]) == name) for choice, name in chosen
         )
-        add = AT_BATCHES if fast != cheap else None
-        return describe_choices(facts.of(Choice), facts.runs, add, fast=fast, cheap=cheap)
+        add = [AT_BATCHES] * (fast != cheap)
+        return describe_choices(facts.of(Choice), facts.runs, *add, fast=fast, cheap=cheap)
     entries = facts.of(Entry)
     most = max(entries, key=lambda one: one.values["tokens_per_s"].value)
     fastest = min(entries, key=lambda one: one.values["time_per_token"].value)

@@ -111,8 +111,8 @@ def describe_answer(facts: Facts) -> str:
         ratio = _compare(facts, "cost", decision.runs) if len(decision.leads) < 3 else None
         word = "less" if (ratio or 1.0) < 1.0 else "more"
         priced = None if ratio is None else max(ratio, 1.0 / ratio)
-        add = PRICED if priced is not None and priced > TIE_RATIO else None
-        return describe_choices(facts.of(Choice), facts.runs, add, ratio=priced, word=word)
+        add = [PRICED] if priced is not None and priced > TIE_RATIO else []
+        return describe_choices(facts.of(Choice), facts.runs, *add, ratio=priced, word=word)
     if told := next(_describe_total(facts), ""):
         return f"{told}."
     entry = facts.of(Entry)[0]
