@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import socket
 import sys
 import threading
@@ -14,13 +13,13 @@ from collections.abc import Iterator
 from typing import Any, Final, NoReturn
 from unittest.mock import patch
 
+from joulemap.system.errors import ADDRESS
+
 VARIABLES: Final = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE", "HF_HUB_DISABLE_TELEMETRY")
 """Environment variables that these libraries read at import. Source: huggingface_hub/constants.py."""
 
 CONSTANTS: Final = "huggingface_hub.constants"
 OFFLINE: Final = "HF_HUB_OFFLINE"
-
-_ADDRESS: Final = re.compile(r"https?://[^\s'\"]*[^\s'\":.,;)]")
 
 
 class OfflineError(ConnectionError):
@@ -76,7 +75,7 @@ def find_request(error: BaseException) -> str:
     cause: BaseException | None = error
     while cause is not None:
         is_refusal = isinstance(cause, OfflineError) or type(cause).__name__ == "OfflineModeIsEnabled"
-        if is_refusal and (found := _ADDRESS.search(str(cause))):
+        if is_refusal and (found := ADDRESS.search(str(cause))):
             return found[0]
         cause = cause.__cause__ or cause.__context__
     return ""
