@@ -27,7 +27,7 @@ FIRST_LOST_BYTE: Final = 0xDC80
 
 
 UNIT: Final = re.compile(
-    r"(?<=\d) (?=(?:%|[yzafpnµmkMGTPE]?(?:J|Js|s|W|B|b|bit|Hz|g|kg|m|V|A|USD|ops|Tops)(?:/\S+)?)(?!\w))"
+    r"(?<=\d) (?=(?:%|[yzafpnµmkMGTPE]?(?:J·s|J|s|W|B|b|bit|Hz|g|kg|m|V|A|USD|ops|Tops)(?:/\S+)?)(?!\w))"
 )
 """Pattern of the space between a number and its unit, which a table makes non-breaking."""
 
