@@ -119,8 +119,8 @@ def decide(choices: Sequence[Choice], runs: Mapping[int, Subject] | None = None)
         rival = next(iter(rest), None)
     deciding = (first, *others[: 1 + (bool(both) and bool(tied))])
     leads = [_compare(one, taken, rival) for one in deciding]
-    is_dearer = any(one.metric in PAID and not one.is_better for one in leads)
-    if rival is not None and len(both) == len((taken, rival)) and is_dearer and all(one.is_tied for one in leads):
+    is_costlier = any(one.metric in PAID and not one.is_better for one in leads)
+    if rival is not None and len(both) == len((taken, rival)) and is_costlier and all(one.is_tied for one in leads):
         taken, rival = rival, taken
         leads = [_compare(one, taken, rival) for one in deciding]
     alike = [one for one in (both or band) if one != taken and (both or one != rival)]

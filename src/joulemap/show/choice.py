@@ -88,7 +88,7 @@ OTHERS: Final = Template("{head}; {names} may be as good[ on {noun}]")
 CHEAPER: Final = Template("{head}; take the cheaper")
 ANY_OF: Final = Template("{head}; take either, or measure both")
 TIES: Final = Template("{name} for {own:and}, {rival} for {others:and}, {count} ties: {name} {clauses:and}")
-TAKE_TIED: Final = Template("Take {name}[, unless {dearer} costs less]: it {clauses:and}, {count} ties")
+TAKE_TIED: Final = Template("Take {name}[, unless {other} costs less]: it {clauses:and}, {count} ties")
 BEST_TIED: Final = Template("{name} {clauses:and}, {count} ties")
 """Lines on two runs that are tied by several metrics: each is predicted to be better by one, or one by all; the run to
 take is the cheaper one where a price is known.
@@ -221,7 +221,7 @@ def _list_split_ties(
         else leads[:2]
     )
     form = TIES if is_split else TAKE_TIED if is_sold else BEST_TIED
-    given = {"name": name, "rival": rival, "dearer": "" if has_price else rival}
+    given = {"name": name, "rival": rival, "other": "" if has_price else rival}
     lines = []
     for some, sure in ((leads, leads), (leads, leads[:1]), (few, few[:1])):
         own, others = ([goals[one.metric] for one in some if is_ahead[one.metric] == side] for side in (True, False))
