@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -10,8 +9,9 @@ from joulemap.ask.decision import PAID, decide
 from joulemap.ask.fact import Choice, Decision, Entry, Facts, Lead, Refusal, Subject
 from joulemap.domain.metric import METRIC, TIE_RATIO
 from joulemap.show.caveat import show_middle
-from joulemap.show.present.cell import is_tied, show, show_chance, show_count
+from joulemap.show.present.cell import is_tied, show, show_chance, show_count, show_plain, show_span
 from joulemap.show.present.template import Template
+from joulemap.show.present.text import count_numbers
 from joulemap.show.run_name import drop_settings, join_names, name_all, name_first, name_run
 from joulemap.show.word import read_words
 
@@ -19,8 +19,7 @@ MOST_WORDS: Final = 25
 """Maximum words of a first line; a long first clause stands alone, because the table marks the other winner."""
 
 MOST_NUMBERS: Final = 5
-NUMBER: Final = re.compile(r"(?<![\w.])\d[\d.,]*")
-"""Maximum numbers of a first line, and the pattern of one; the digits of a name are none."""
+"""Maximum numbers of a first line; the digits of a name are none."""
 
 MOST_TIED: Final = 4
 """Number of tied chips above which tables mark no chip as the winner."""
@@ -106,7 +105,7 @@ BEYOND: Final = Template("{name} {clause}, but cannot be bought")
 
 def fits(line: str) -> bool:
     """Return whether a first line is short enough to be read at a glance."""
-    return line.count(" ") < MOST_WORDS and len(NUMBER.findall(line)) <= MOST_NUMBERS
+    return line.count(" ") < MOST_WORDS and count_numbers(line) <= MOST_NUMBERS
 
 
 def finish(lines: Sequence[str], run: Subject | None = None, unsold: str = NOT_SOLD) -> str:
@@ -169,8 +168,24 @@ def _list_heads(decision: Decision, runs: Mapping[int, Subject], name: str) -> l
     given |= {"tie": join_names(tie), "same": join_names(same)}
     than = "" if decision.is_trade else given["rival"]
     clauses = [
-        [describe_lead(one, than if one is told[0] else "", choice.per, is_sure=one in sure) for one in some]
-        for some, sure in ((told, told), (told, told[:1]), (told, ()), (told[: 2 * decision.is_trade or 1], ()))
+        [
+            describe_lead(
+                one,
+                than if one is told[0] else "",
+                choice.per,
+                is_sure=one in sure,
+                has_range=one is told[0] and ranged,
+            )
+            for one in some
+        ]
+        for some, sure, ranged in (
+            (told, told, True),
+            (told, told[:1], True),
+            (told, told, False),
+            (told, told[:1], False),
+            (told, (), False),
+            (told[: 2 * decision.is_trade or 1], (), False),
+        )
     ]
     heads = [form(**{**given, "clauses": some}) for some in clauses]
     names = name_all(runs, decision.alike)
@@ -232,7 +247,7 @@ def _list_split_ties(
     return [CHEAPER(head=one) for one in lines] if is_split and is_sold and not has_price else lines
 
 
-def describe_lead(lead: Lead, rival: str, per: str, *, is_sure: bool = True) -> str:
+def describe_lead(lead: Lead, rival: str, per: str, *, is_sure: bool = True, has_range: bool = False) -> str:
     """Return the clause on a run that is compared with another one by a metric; an empty `rival` is not named."""
     noun = name_metric(lead.metric, per)
     if lead.ratio is None:
@@ -242,7 +257,11 @@ def describe_lead(lead: Lead, rival: str, per: str, *, is_sure: bool = True) -> 
     known = METRIC.get(lead.metric)
     own = BETTER if known else read_words().better
     better = own.get(lead.metric, MORE if known and known.is_higher_better else LESS)
-    clause = better(ratio=lead.ratio, rival=rival, noun=noun, per=per, **DEGREES[lead.is_better])
+    words = DEGREES[lead.is_better]
+    if has_range and lead.ends is not None:
+        span = show_span(*(show_plain(float(f"{end:.2g}")) for end in lead.ends))
+        words = {name: f"({span}) {word}" for name, word in words.items()}
+    clause = better(ratio=lead.ratio, rival=rival, noun=noun, per=per, **words)
     return SURE(clause=clause, chance=show_chance(lead.probability) if is_sure else "")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -183,7 +183,7 @@ def show_power(scope: Scope, hardware: str, power_w: float | None) -> str:
     return POWER(power=power_w, host="host" if is_alone else "")
 
 
-def describe_settings(facts: Facts) -> list[str]:
+def describe_settings(facts: Facts, varying: Collection[str]) -> list[str]:
     """Return a line on what another batch would change: the batch sizes at which the decision turns, or the batch that
     answers fastest; without several, on what the next best precision or runtime of the same chip would.
     """
@@ -199,7 +199,7 @@ def describe_settings(facts: Facts) -> list[str]:
     quickest = min(times, key=lambda run: times[run].value, default=decision.run)
     siblings = [run for run, one in facts.runs.items() if one.hardware == facts.runs[decision.run].hardware]
     others = [run for run in first.further if run in siblings]
-    if quickest != decision.run and any(one.startswith("batch") for one in own):
+    if quickest != decision.run and "batch" in varying:
         ratio = first.find_ratio(quickest) / first.find_ratio(decision.run)
         is_dear = first.metric in DEAR and TIE_RATIO < ratio < float("inf")
         name, latency = name_run(facts.runs[quickest]), show_middle(times[quickest])
@@ -241,7 +241,7 @@ def draw_compare(answer: CompareAnswer, asked: Asked, more: Sequence[Section] = 
         answer.rows,
         title=attrs.evolve(title_runs(answer.scope), about=", ".join((*per, *drawn.common))),
         headline=describe_answer(answer.facts),
-        reasons=[*describe_settings(answer.facts), *describe_gap(answer.facts)][:MOST_WHY],
+        reasons=[*describe_settings(answer.facts, answer.varying), *describe_gap(answer.facts)][:MOST_WHY],
         details=show_table(answer, BEST_TITLE, answer.recommendations, columns),
         steps=list_steps(answer, asked.repeated),
     )

@@ -31,6 +31,9 @@ UNIT: Final = re.compile(
 )
 """Pattern of the space between a number and its unit, which a table makes non-breaking."""
 
+NUMBER: Final = re.compile(r"(?<![\w.])\d[\d.,]*")
+"""Pattern of a number that is no part of a name."""
+
 HARD_SPACE: Final = "\N{NO-BREAK SPACE}"
 
 END: Final = "\x1b[0m"
@@ -116,6 +119,11 @@ def wrap_command(text: str, width: int | None) -> str:
         else:
             lines.append(f"  {part}")
     return " \\\n".join(lines)
+
+
+def count_numbers(text: str) -> int:
+    """Return the numbers of a text; the digits of names are none."""
+    return len(NUMBER.findall(text))
 
 
 def longest_word(texts: Iterable[str]) -> int:
