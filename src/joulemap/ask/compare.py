@@ -12,11 +12,13 @@ from joulemap.ask.fact import Choice, Decision, Entry, Facts, Quantity, Term, Tu
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import VARYING, Scope, opening_scope, vary
 from joulemap.ask.standing import choose_best, list_choosable
+from joulemap.ask.sweep import find_turns
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, RUN_METRICS, MetricName, RunMetricName
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
-from joulemap.generated.compare import Comparison, PairChance, Recommendation
+from joulemap.generated.compare import Comparison, Recommendation
+from joulemap.generated.sweep import SweepPoint, SweepWinner
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
@@ -106,35 +108,20 @@ def find_facts(
         pair = (decision.run, next(iter(rivals), decision.run))
         batches = tuple(scope.outlines[one].batch if per else 1 for one in pair)
         terms = find_causes(scope, pair, cast("MetricName", lead.metric), (batches[0], batches[1]))
-        turns = list(_find_turns(scope, decision, answered)) if per else []
+        turns = _list_turns(scope, decision, answered) if per else []
     caveats = find_caveats(scope, choices, metric=choices[0].metric if choices else metric)
     return Facts(asked=wanted, runs=runs, facts=(*choices, *beyond, *terms, *turns, *entries, *caveats))
 
 
-def _find_turns(scope: Scope, decision: Decision, rows: Iterable[Comparison]) -> Iterator[Turn]:
-    """Yield each batch size that both chips of the decision run, and at which they are tied by the deciding metric or
-    the other one is better.
+def _list_turns(scope: Scope, decision: Decision, rows: Iterable[Comparison]) -> list[Turn]:
+    """Return the batch sizes from which another chip is the best by the deciding metric, as in a sweep at the precision
+    and runtime of the run to take.
     """
-    metric, lead = METRIC[cast("MetricName", decision.choice.metric)], decision.leads[0]
-    known = {row.run_id: row for row in rows}
-    sides = [known[one] for one in decision.runs]
-    alike = {(row.precision, row.runtime) for row in sides}
-    if lead.is_tied or len({row.hardware for row in sides}) < 2 or len(alike) > 1:
-        return
-    own = {(row.hardware, row.batch): row for row in known.values() if (row.precision, row.runtime) in alike}
-    pairs = [[own.get((row.hardware, batch)) for row in sides] for batch in sorted({row.batch for row in own.values()})]
-    ids = [row.run_id for pair in pairs for row in pair if row is not None]
-    chances = fetch(scope.connection, PairChance, run_ids=ids, metric=metric.name)
-    close = [{row.run_id, row.other_run_id} for row in chances if not row.is_told_apart]
-    for one, other in pairs:
-        value, rival = (getattr(row, metric.column, None) for row in (one, other))
-        if one is None or other is None or value is None or rival is None:
-            continue
-        is_better = (value > rival) == metric.is_higher_better
-        is_tied = {one.run_id, other.run_id} in close
-        if is_tied or is_better != lead.is_better:
-            runs = (one.run_id, other.run_id) if is_better else (other.run_id, one.run_id)
-            yield Turn(runs=runs, axis="batch", after=one.batch, metric=metric.name, is_tied=is_tied)
+    alike = {row.run_id: (row.precision, row.runtime) for row in rows}
+    ids = [run_id for run_id, one in alike.items() if one == alike[decision.run]]
+    winners = fetch(scope.connection, SweepWinner, run_ids=ids, takes_all=scope.settings.takes_all)
+    turns = find_turns(winners, fetch(scope.connection, SweepPoint, run_ids=ids).rows)
+    return [one for one in turns if one.metric == decision.choice.metric]
 
 
 def _enter(row: Comparison) -> Entry:

@@ -181,7 +181,7 @@ def find_facts(
             *chosen,
             *beyond,
             *_find_limit(best, max_latency_s),
-            *_find_turns(winners, listed),
+            *find_turns(winners, listed),
             *(fall for one in leading for fall in one.find_falls()),
             *(one.enter(scope.outlines) for one in best),
             *find_caveats(weighed, chosen, metric="energy"),
@@ -293,7 +293,7 @@ def _find_limit(rows: Sequence[Best], max_latency_s: float) -> Iterator[Limit]:
         )
 
 
-def _find_turns(winners: Iterable[SweepWinner], points: Sequence[SweepPoint]) -> Iterator[Turn]:
+def find_turns(winners: Iterable[SweepWinner], points: Sequence[SweepPoint]) -> Iterator[Turn]:
     """Yield the best chip at the smallest batch, and each batch from which another one is best, by metric."""
     names = [name for name in ("model", "precision", "runtime") if len({getattr(row, name) for row in points}) > 1]
     ids = {(*find_series(row), row.batch): row.run_id for row in points}

@@ -137,7 +137,7 @@ def describe_choices(choices: Sequence[Choice], runs: Mapping[int, Subject], *ad
     shared: tuple[str, ...] = ()
     if len({runs[one].settings for one in decision.runs}) < 2:
         runs = drop_settings(runs, (*decision.runs, *decision.alike))
-        if decision.is_trade and not runs[taken].settings:
+        if decision.is_trade and not any(runs[one].settings for one in decision.runs):
             shared, name = settings, name_run(runs[taken])
     lines = _list_heads(decision, runs, name) if len(decision.runs) > 1 else [SOLD_ALONE(name=name)]
     lines = [*(one(head=line, **more) for one in add for line in lines), *lines]

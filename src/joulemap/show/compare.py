@@ -35,6 +35,7 @@ from joulemap.show.present.document import Document, Grid, Section, choose_rows
 from joulemap.show.present.template import Template
 from joulemap.show.run import show_sure, title_runs
 from joulemap.show.run_name import name_run
+from joulemap.show.sweep import list_turns
 from joulemap.show.term import describe_gap
 
 EXPLAINED: Final[Mapping[RunMetricName, PartMetricName]] = {
@@ -60,8 +61,6 @@ STEPS_OF_PAIR: Final = (
     Template("compare {model} {rival} {best} --level subgraph --metric {metric} {repeated}"),
 )
 
-TIES_AT: Final = Template("at batch {batches:and}, {names:and} are tied on {noun}")
-LEADS_AT: Final = Template("at batch {batches:and}, {name} leads on {noun}")
 DEAR: Final = ("energy_per_inference", "edp_per_inference")
 """Metrics of which the fastest batch takes more."""
 
@@ -191,15 +190,13 @@ def describe_settings(facts: Facts, varying: Collection[str]) -> list[str]:
     if decision is None or not (own := facts.runs[decision.run].settings):
         return []
     first, noun = decision.choice, name_metric(decision.choice.metric)
-    for is_tied, form in ((True, TIES_AT), (False, LEADS_AT)):
-        if turns := [one for one in facts.turns("batch") if one.is_tied == is_tied]:
-            names = [facts.runs[run].hardware for run in turns[0].runs]
-            return [form(batches=[str(one.after) for one in turns], names=names, name=names[0], noun=noun)]
+    if len(facts.turns("batch")) > 1:
+        return list_turns(facts)
     times = {one.run: one.values["latency"] for one in facts.of(Entry) if facts.runs[one.run].is_available}
     quickest = min(times, key=lambda run: times[run].value, default=decision.run)
     siblings = [run for run, one in facts.runs.items() if one.hardware == facts.runs[decision.run].hardware]
     others = [run for run in first.further if run in siblings]
-    if quickest != decision.run and "batch" in varying:
+    if quickest not in decision.runs and "batch" in varying:
         ratio = first.find_ratio(quickest) / first.find_ratio(decision.run)
         is_dear = first.metric in DEAR and TIE_RATIO < ratio < float("inf")
         name, latency = name_run(facts.runs[quickest]), show_middle(times[quickest])
