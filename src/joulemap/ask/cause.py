@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from joulemap.generated.explain import CategoryDifference, RoleDifference
 
 LEAST_CAUSE: Final = 0.25
-"""Minimum share of a difference for a count or a price to be a cause of it."""
+"""Minimum share of a difference that what only one run has makes for both to be unlike."""
 
 FEWEST_PASSES: Final = 1.5
 """Minimum counted MACs per MAC of the model that count as several passes, as of a TPU at fp32."""
@@ -255,15 +255,10 @@ def _multiply(row: RoleDifference, macs: Pair, batches: Pair) -> dict[str, Any]:
 
 
 def _divide(row: CategoryDifference, total: Any) -> dict[str, Any]:
-    """Return the work of a category of time and its rates, each if it explains much of the difference; for one
-    subgraph, the units that compute it.
-    """
+    """Return the work of a category of time and its rates; for one subgraph, the units that compute it."""
     sides = ((row.work_a, row.spent_a), (row.work_b, row.spent_b))
-    has_count, has_price = (
-        abs(one) >= LEAST_CAUSE * abs(row.difference_exact) for one in (row.by_count_exact, row.by_price_exact)
-    )
     rates: list[Quantity | None] = []
-    for work, spent in sides if has_price else ():
+    for work, spent in sides:
         rate = None if not work or not spent else spent / work if row.category == "launch" else work / spent
         rates.append(None if rate is None else Quantity(rate, RATES[row.category]))
     is_of_part = total is not None and total.units_used_a is not None and row.category == "compute"
@@ -272,9 +267,7 @@ def _divide(row: CategoryDifference, total: Any) -> dict[str, Any]:
         for side in ("ab" if is_of_part else "")
     ]
     return {
-        "counts": tuple(Quantity(work, WORK[row.category]) if work else None for work, _ in sides)
-        if has_count or not has_price
-        else (),
+        "counts": tuple(Quantity(work, WORK[row.category]) if work else None for work, _ in sides),
         "prices": tuple(rates),
         "units": tuple(units),
         "is_shared": abs(row.by_presence_exact) < LEAST_CAUSE * abs(row.difference_exact),
