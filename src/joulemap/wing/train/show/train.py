@@ -124,7 +124,7 @@ def describe_answer(facts: Facts) -> str:
         name=name_run(facts.runs[entry.run]),
         memory=values["memory"].value,
         lacking=lacking.pop() if len(lacking) == 1 else "",
-        step=show_range(values["step"]) if "step" in values and not is_bound else "",
+        step=show_quantity(values["step"].value, "s") if "step" in values and not is_bound else "",
         most=AT_MOST if is_bound else "",
         rate=show_quantity(rate.value, "").strip(),
         unit=unit,
