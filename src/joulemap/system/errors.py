@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final
@@ -11,9 +10,6 @@ from joulemap.system.record import frozen
 
 MOST_NAME: Final = 120
 """Maximum characters of a name in a message; longer ones are no known name."""
-
-ADDRESS: Final = re.compile(r"https?://[^\s'\"]*[^\s'\":.,;)]")
-"""Pattern of a web address in a message."""
 
 OTHER: Final = "other"
 """Code of a reason that no code groups or shortens."""

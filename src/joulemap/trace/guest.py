@@ -24,7 +24,7 @@ from typing import Any, Final, NoReturn, TextIO, cast
 import torch
 from torch.nn.modules import module
 
-from joulemap.system.errors import ADDRESS, Interrupted, JoulemapError, ModelError
+from joulemap.system.errors import Interrupted, JoulemapError, ModelError
 
 STDOUT: Final = 1
 STDERR: Final = 2
@@ -68,18 +68,12 @@ def refusing(describe: Callable[[BaseException], str]) -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """Return an error's type and the first line of its text, up to `LONGEST` characters, with the first web address of
-    the text.
-    """
+    """Return an error's type and the first line of its text, up to `LONGEST` characters."""
     try:
-        text = str(error).strip()
+        lines = str(error).strip().splitlines()
     except Exception:  # the text of an error is user code too
-        text = ""
-    if not text:
-        return type(error).__name__
-    line, address = text.splitlines()[0][:LONGEST], ADDRESS.search(text)
-    more = "" if address is None or address[0] in line else f" ({address[0]})"
-    return f"{type(error).__name__}: {line}{more}"
+        lines = []
+    return f"{type(error).__name__}: {lines[0][:LONGEST]}" if lines else type(error).__name__
 
 
 def describe_place(error: BaseException) -> str:

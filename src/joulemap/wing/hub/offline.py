@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
 import sys
 import threading
@@ -13,13 +14,13 @@ from collections.abc import Iterator
 from typing import Any, Final, NoReturn
 from unittest.mock import patch
 
-from joulemap.system.errors import ADDRESS
-
 VARIABLES: Final = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE", "HF_HUB_DISABLE_TELEMETRY")
 """Environment variables that these libraries read at import. Source: huggingface_hub/constants.py."""
 
 CONSTANTS: Final = "huggingface_hub.constants"
 OFFLINE: Final = "HF_HUB_OFFLINE"
+
+_ADDRESS: Final = re.compile(r"https?://[^\s'\"]*[^\s'\":.,;)]")
 
 
 class OfflineError(ConnectionError):
@@ -70,12 +71,20 @@ def _refuse(address: Any) -> NoReturn:
     raise OfflineError(f"http://{':'.join(map(str, address[:2]))} was asked for")
 
 
+def describe_error(error: BaseException) -> str:
+    """Return an error's type and the first line of its text, with the first web address of the whole text."""
+    from joulemap.trace.guest import first_line
+
+    line, found = first_line(error), _ADDRESS.search(str(error))
+    return line if found is None or found[0] in line else f"{line} ({found[0]})"
+
+
 def find_request(error: BaseException) -> str:
     """Return the address that an `OfflineError` in the causes of an error reports as requested; empty without one."""
     cause: BaseException | None = error
     while cause is not None:
         is_refusal = isinstance(cause, OfflineError) or type(cause).__name__ == "OfflineModeIsEnabled"
-        if is_refusal and (found := ADDRESS.search(str(cause))):
+        if is_refusal and (found := _ADDRESS.search(str(cause))):
             return found[0]
         cause = cause.__cause__ or cause.__context__
     return ""
