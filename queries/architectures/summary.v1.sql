@@ -30,7 +30,7 @@ interconnect_fraction = { type = "DOUBLE", null = true, meaning = "share of inte
 off_chip_memory_fraction = { heading = "off-chip memory", type = "DOUBLE", null = true, meaning = "share of off-chip memory in the energy of the run" }
 control_fraction = { heading = "control", type = "DOUBLE", null = true, meaning = "share of control in the energy of the run" }
 board_fraction = { heading = "board losses", type = "DOUBLE", null = true, meaning = "share of the board in the energy of the run" }
-unattributed_fraction = { heading = "unattributed losses", type = "DOUBLE", null = true, meaning = "share of unattributed losses in the energy of the run" }
+unattributed_fraction = { heading = "unattributed energy", type = "DOUBLE", null = true, meaning = "share of unattributed energy in the energy of the run" }
 static_fraction = { heading = "static power", type = "DOUBLE", null = true, meaning = "share of static energy in the energy of the run" }
 compute_per_mac_j = { heading = "computing", type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, compute" }
 register_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, register" }
@@ -39,7 +39,7 @@ interconnect_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "
 off_chip_memory_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, off-chip memory" }
 control_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, control" }
 board_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, board" }
-unattributed_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, unattributed losses" }
+unattributed_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, unattributed energy" }
 static_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, static" }
 overhead_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "architectural overhead, exact: neither arithmetic, off-chip memory, board, unattributed, host nor static" }
 overhead_ratio = { type = "DOUBLE", null = true, meaning = "architectural overhead over energy of arithmetic" }

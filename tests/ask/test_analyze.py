@@ -12,7 +12,7 @@ from joulemap.ask.analyze import AnalyzeAnswer
 from joulemap.ask.fact import Caveat, Share
 from joulemap.physics.record.configuration import Precision
 from joulemap.physics.record.runtime import RuntimeName
-from joulemap.show.analyze import SPREAD
+from joulemap.show.analyze import RAISE
 from joulemap.system.errors import UnknownNameError, UnsupportedError
 from joulemap.workspace import Workspace
 from lazy import Lazy
@@ -195,6 +195,6 @@ def test_exchange_between_devices_is_communication_as_in_train(workspace: Worksp
 def test_a_larger_batch_is_advised_only_where_it_saves_energy(model: str, workspace: Workspace) -> None:
     answer = workspace.analyze(model, "l4", precision="fp16", batch=1)
     more = workspace.analyze(model, "l4", precision="fp16", batch=4).total
-    is_advised = answer.document().answer.startswith(SPREAD)
+    is_advised = answer.document().answer.startswith(RAISE)
     assert is_advised == (model == "conv_block")
     assert not is_advised or more.energy_j / more.batch < answer.total.energy_j

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 
 from compare import assert_close
 from joulemap.ask.decision import choose, decide, list_sold
-from joulemap.ask.fact import Choice, Quantity, Subject
+from joulemap.ask.fact import Choice, Lead, Quantity, Subject
+from joulemap.physics.interval.probability import probability_better
 
 RUNS = (1, 2, 3)
 WORSE = 4
@@ -115,3 +117,12 @@ def test_runs_of_one_name_are_one() -> None:
 def test_what_is_on_sale_goes_first_if_anything_is() -> None:
     assert list_sold(RUNS, lambda run: run > 1) == [2, 3]
     assert list_sold(RUNS, lambda _: False) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("ratio", "half_width"), [(1.5, 0.2), (2.5, 0.6), (8.0, 1.2)])
+def test_the_range_of_a_ratio_is_that_of_its_probability(ratio: float, half_width: float) -> None:
+    chance = probability_better(ratio, half_width)
+    lead = Lead(metric="energy", ratio=ratio, probability=chance, is_better=True, is_tied=False)
+    assert lead.ends is not None
+    assert_close(lead.ends[0], ratio * math.exp(-half_width), rel=1e-6)
+    assert_close(lead.ends[1], ratio * math.exp(half_width), rel=1e-6)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +12,8 @@ import pytest
 
 from command import run_here
 from conftest import Run
+from joulemap.cli.voice import write_error
+from joulemap.show.present.text import COLOUR
 from joulemap.system.errors import ExitCode, SqlError
 from joulemap.workspace import Workspace
 
@@ -203,3 +207,24 @@ def test_a_renamed_level_is_refused_alike_everywhere(joulemap: Run, tmp_path: Pa
         refusals.add(done.stderr)
     (refusal,) = refusals
     assert "mine.toml: memory_levels: l3 missing among" in refusal
+
+
+class Terminal(io.StringIO):
+    """Stream that claims to be a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("has_colour", [True, False])
+def test_a_terminal_shows_an_error_and_its_advice(*, has_colour: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setenv("NO_COLOR", "" if has_colour else "1")
+    write_error("unknown model 'resnet5'; did you mean resnet50?")
+    plain = COLOUR.sub("", shown.getvalue())
+    assert plain == "error: unknown model 'resnet5'\n  tip: did you mean resnet50?\n"
+    assert (plain != shown.getvalue()) == has_colour

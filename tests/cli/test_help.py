@@ -19,7 +19,7 @@ from joulemap.cli.overview import COMMANDS, GROUPS, find_commands, list_commands
 from joulemap.system.wing import Command, Wing
 from tools.manual import Manual, read_manual
 
-LINES: Final = 60
+LINES: Final = 52
 """Maximum lines of `--help` on a terminal of 80 columns."""
 
 COLUMNS: Final = 80
@@ -140,7 +140,9 @@ def test_help_all_lists_every_command_once_and_merged_ones_beside_another(tmp_pa
 @pytest.mark.parametrize("option", ["--help", ALL])
 def test_no_line_of_help_is_wider_than_the_terminal(path: str, option: str, columns: int, tmp_path: Path) -> None:
     text = run_here([*path.split()[1:], *option.split()], tmp_path, {"COLUMNS": str(columns)}).stdout
-    assert [line for line in text.splitlines() if len(line) > columns and " joulemap " not in line] == []
+    wide = [line for line in text.splitlines() if len(line) > columns]
+    commands = [line for line in wide if " joulemap " in line or line.startswith("    --")]
+    assert wide == (commands if columns < COLUMNS else [])  # a long word of a command stays whole
 
 
 def test_every_module_with_a_command_of_its_name_is_registered() -> None:
@@ -184,7 +186,8 @@ def test_help_all_lists_every_option_and_every_example(tmp_path: Path) -> None:
         options = {name for one in manual.options for name in re.findall(r"--?[\w-]+", one.names)}
         assert options - listed == set(), manual.path
         assert "--help" in listed, manual.path
-        assert [line for line in manual.examples if f"  {line}\n" not in text] == [], manual.path
+        joined = re.sub(r" \\\n +", " ", text)
+        assert [line for line in manual.examples if f"  {line}\n" not in joined] == [], manual.path
 
 
 def test_examples_of_help_are_those_that_are_run() -> None:

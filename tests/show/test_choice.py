@@ -8,6 +8,7 @@ from typing import cast
 import attrs
 import pytest
 
+from joulemap.ask.decision import decide
 from joulemap.ask.fact import Choice, Quantity, Subject
 from joulemap.domain.metric import METRIC, Metric, MetricName
 from joulemap.show.choice import DEGREES, describe_choice, describe_choices, name_metric
@@ -43,14 +44,17 @@ def test_words_of_a_wing_say_which_of_both_is_better(metric: str) -> None:
 
 
 def make_tie(metric: str, order: tuple[int, int], tied: tuple[int, ...]) -> Choice:
-    return Choice(runs=order, metric=metric, value=Quantity(3.0), ratio=1.5, ahead=0.9, tied=tied)
+    return Choice(runs=order, metric=metric, value=Quantity(3.0), ratio=1.5, ahead=0.7, tied=tied)
 
 
-def test_a_tie_on_cost_leaves_no_cheaper_run() -> None:
-    on_energy = [make_tie("energy", (1, 2), (2,)), make_tie("latency", (1, 2), (2,))]
-    on_cost = [make_tie("time_per_token", (1, 2), (2,)), make_tie("usd_per_million", (1, 2), (2,))]
-    assert "take the cheaper" in describe_choices(on_energy, RUNS)
-    assert "take the cheaper" not in describe_choices(on_cost, RUNS)
+def test_of_two_runs_that_are_tied_by_every_metric_the_cheaper_one_is_taken() -> None:
+    on_energy = [make_tie("energy", (1, 2), (2,)), make_tie("latency", (2, 1), (1,))]
+    on_cost = [make_tie("time_per_token", (1, 2), (2,)), make_tie("usd_per_million", (2, 1), (1,))]
+    told = describe_choices(on_energy, RUNS)
+    assert told.startswith("l4 for energy, t4 for speed, both ties") and told.endswith("take the cheaper.")
+    told = describe_choices(on_cost, RUNS)
+    assert told.startswith("Take t4: ") and told.endswith("both ties.") and "cheaper" not in told
+    assert decide(on_cost, RUNS).runs == (2, 1)
 
 
 def test_hardware_that_cannot_be_bought_is_the_subject_of_its_own_clause() -> None:

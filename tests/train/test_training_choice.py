@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from joulemap.ask.decision import choose
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Subject
+from joulemap.show.present.cell import DASH
 from joulemap.wing.train.ask.train import SAMPLE, SPEED
 from joulemap.wing.train.show.train import describe_answer
 
@@ -35,7 +38,7 @@ def rank(metric: str, values: tuple[float, ...], chance: float) -> Choice:
             rank(SAMPLE, (3.0, 4.0, 2.0), 0.9),
             (),
             "fast for speed, thrifty for energy per sample: fast trains 4x faster (99 % sure) and uses 1.5x more "
-            "energy per sample (90 % sure).",
+            "energy per sample.",
         ),
         (
             0.6,
@@ -66,5 +69,5 @@ def test_the_first_line_is_advice_about_one_pair(
         for run, rate in RATES.items()
     ]
     line = describe_answer(Facts(asked=(SAMPLE, "step"), runs=RUNS, facts=(speed, energy, *cost, *entries)))
-    assert line == told
+    assert re.sub(rf" \([\d.]+{DASH}[\d.]+\)", "", line) == told
     assert len(line.split()) <= 26

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from joulemap.generated.explain import CategoryDifference, RoleDifference
 
 LEAST_CAUSE: Final = 0.25
-"""Minimum share of a difference for a count or a price to be a cause of it."""
+"""Minimum share of a difference that what only one run has makes for both to be unlike."""
 
 FEWEST_PASSES: Final = 1.5
 """Minimum counted MACs per MAC of the model that count as several passes, as of a TPU at fp32."""
@@ -46,6 +46,9 @@ SURROUNDING: Final = (*CONSEQUENT, STATIC, "host", HOST, IDLE)
 
 MOST: Final = 0.5
 """Share of the difference above which a term is most of it, so that it leads even if it is no architecture."""
+
+LEAST_BUILT: Final = 0.03
+"""Minimum share of the difference of the largest term of the architecture that is told."""
 
 MOST_ALONG: Final = 2
 """Maximum causes in the direction of the difference."""
@@ -108,14 +111,16 @@ def pick_causes(terms: Sequence[Term], most: int) -> list[Term]:
     """Return about `most` terms that tell a difference, the leading one first; `terms` are in the order of their size.
 
     The largest term of the architecture leads, unless another term is most of the difference, and is among them if it
-    is a tenth. What explains nothing is among them only if it is most of the difference.
+    is a `LEAST_BUILT`. What is only in proportion to other terms is among them only if it is most of the difference,
+    and a residual never is: nobody can explain it.
     """
-    told = [one for one in terms if one.part and (_find_category(one) not in CONSEQUENT or abs(one.part) > MOST)]
+    told = [one for one in terms if one.part and _find_category(one) != RESIDUAL]
+    told = [one for one in told if _find_category(one) not in CONSEQUENT or abs(one.part) > MOST]
     built = [one for one in told if _find_category(one) not in SURROUNDING]
     along = [one for one in told if one.part > 0.0]
     first = [one for one in along if one in built or one.part > MOST][:1] or along[:1]
     large = [one for one in told if abs(one.part) >= LEADING and one not in first]
-    needed = [one for one in built[:1] if one in large]
+    needed = [one for one in built[:1] if one not in first and abs(one.part) >= LEAST_BUILT]
     against = [one for one in large if one.part < 0.0 and most > MOST_ALONG][:1]
     rest = dict.fromkeys((*needed, *against, *(one for one in large if one.part > 0.0)))
     count = min(most, MOST_ALONG + any(one.part < 0.0 for one in (*needed, *against)))
@@ -234,41 +239,26 @@ def make_term(
 
 
 def _multiply(row: RoleDifference, macs: Pair, batches: Pair) -> dict[str, Any]:
-    """Return the counts and the energies per count of a role, each if it explains much of the difference."""
+    """Return the counts and the energies per count of a role."""
     unit = ROLES[row.role].unit if row.role in ROLES else "count"
-    is_always = unit in ("s", "J", "step") or not row.is_shared or batches[0] != batches[1]
-    has_count, has_price = (
-        is_always or abs(one) >= LEAST_CAUSE * abs(row.difference_fj) for one in (row.by_count_fj, row.by_price_fj)
-    )
     per = {"s": "W", "J": "", "B": "J/B"}.get(unit, "J")
     counts = (row.count_a / batches[0], row.count_b / batches[1])
+    steps = (row.step_a or unit, row.step_b or unit)
     sides: Sequence[tuple[float, int]] = tuple(zip((row.count_a, row.count_b), macs, strict=True))
     passes = tuple(count / own if unit == "MAC" and own else 0.0 for count, own in sides)
     return {
         "is_shared": row.is_shared,
-        "counts": tuple(
-            Quantity(one, step or unit) if one else None
-            for one, step in zip(counts, (row.step_a, row.step_b), strict=True)
-        )
-        if has_count
-        else (),
-        "prices": tuple(Quantity(one, per) if one is not None else None for one in (row.price_a_j, row.price_b_j))
-        if has_price
-        else (),
+        "counts": tuple(Quantity(one, step) if one else None for one, step in zip(counts, steps, strict=True)),
+        "prices": tuple(Quantity(one, per) if one is not None else None for one in (row.price_a_j, row.price_b_j)),
         "passes": passes if max(passes) >= FEWEST_PASSES else (),
     }
 
 
 def _divide(row: CategoryDifference, total: Any) -> dict[str, Any]:
-    """Return the work of a category of time and its rates, each if it explains much of the difference; for one
-    subgraph, the units that compute it.
-    """
+    """Return the work of a category of time and its rates; for one subgraph, the units that compute it."""
     sides = ((row.work_a, row.spent_a), (row.work_b, row.spent_b))
-    has_count, has_price = (
-        abs(one) >= LEAST_CAUSE * abs(row.difference_exact) for one in (row.by_count_exact, row.by_price_exact)
-    )
     rates: list[Quantity | None] = []
-    for work, spent in sides if has_price else ():
+    for work, spent in sides:
         rate = None if not work or not spent else spent / work if row.category == "launch" else work / spent
         rates.append(None if rate is None else Quantity(rate, RATES[row.category]))
     is_of_part = total is not None and total.units_used_a is not None and row.category == "compute"
@@ -277,9 +267,7 @@ def _divide(row: CategoryDifference, total: Any) -> dict[str, Any]:
         for side in ("ab" if is_of_part else "")
     ]
     return {
-        "counts": tuple(Quantity(work, WORK[row.category]) if work else None for work, _ in sides)
-        if has_count or not has_price
-        else (),
+        "counts": tuple(Quantity(work, WORK[row.category]) if work else None for work, _ in sides),
         "prices": tuple(rates),
         "units": tuple(units),
         "is_shared": abs(row.by_presence_exact) < LEAST_CAUSE * abs(row.difference_exact),

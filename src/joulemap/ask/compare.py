@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Final, cast
 from joulemap.ask.answer import RunAnswer
 from joulemap.ask.cause import find_causes
 from joulemap.ask.decision import decide
-from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Term
+from joulemap.ask.fact import Choice, Decision, Entry, Facts, Quantity, Term, Turn
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import VARYING, Scope, opening_scope, vary
 from joulemap.ask.standing import choose_best, list_choosable
+from joulemap.ask.sweep import find_turns
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, RUN_METRICS, MetricName, RunMetricName
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.compare import Comparison, Recommendation
+from joulemap.generated.sweep import SweepPoint, SweepWinner
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
@@ -98,6 +100,7 @@ def find_facts(
         one for one in _choose(every, wanted, chips, values) if not runs[one.run].is_available and one.run not in own
     ]
     terms: list[Term] = []
+    turns: list[Turn] = []
     if choices:
         decision = decide(choices, runs)
         lead = next((one for one in decision.leads if not one.is_tied), decision.leads[0])
@@ -105,8 +108,20 @@ def find_facts(
         pair = (decision.run, next(iter(rivals), decision.run))
         batches = tuple(scope.outlines[one].batch if per else 1 for one in pair)
         terms = find_causes(scope, pair, cast("MetricName", lead.metric), (batches[0], batches[1]))
+        turns = _list_turns(scope, decision, answered) if per else []
     caveats = find_caveats(scope, choices, metric=choices[0].metric if choices else metric)
-    return Facts(asked=wanted, runs=runs, facts=(*choices, *beyond, *terms, *entries, *caveats))
+    return Facts(asked=wanted, runs=runs, facts=(*choices, *beyond, *terms, *turns, *entries, *caveats))
+
+
+def _list_turns(scope: Scope, decision: Decision, rows: Iterable[Comparison]) -> list[Turn]:
+    """Return the batch sizes from which another chip is the best by the deciding metric, as in a sweep at the precision
+    and runtime of the run to take.
+    """
+    alike = {row.run_id: (row.precision, row.runtime) for row in rows}
+    ids = [run_id for run_id, one in alike.items() if one == alike[decision.run]]
+    winners = fetch(scope.connection, SweepWinner, run_ids=ids, takes_all=scope.settings.takes_all)
+    turns = find_turns(winners, fetch(scope.connection, SweepPoint, run_ids=ids).rows)
+    return [one for one in turns if one.metric == decision.choice.metric]
 
 
 def _enter(row: Comparison) -> Entry:

@@ -120,7 +120,7 @@ class Evident(Varied):
     """Number that moves a result by a tenth or more, with the measurements behind it."""
 
     hardware: Cell[str] = described("catalogue id, with @MODE for a power mode other than the default")
-    elasticity: Cell[float] = described("d ln metric / d ln number: percent per percent", heading="per percent")
+    elasticity: Cell[float] = described("d ln metric / d ln number: percent per percent")
     sources: Cell[int | None] = described(
         "sources of the measurements that the number was fitted to; null for other numbers", heading="rests on"
     )

@@ -4,7 +4,8 @@
     take         the best by the second metric among close_1 n close_2, else among close_1: the next metric breaks a tie
     trade-off    close_1 n close_2 is empty: beside it, the best by the first metric among close_2
     rival        of a tie, the best by the second metric among the others of close_1, those outside of close_2 first;
-                 without a tie, the next by the first metric
+                 without a tie, the next by the first metric; of another chip, if there are several
+    price        of two candidates that are tied by every metric, take the one that is predicted to cost less
 
 Two candidates are tied if the probability that the predicted winner beats the other one is below `TOLD_APART`. All
 leads are between the run to take and its rival, so that a further run never makes one surer or larger. What can be
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import attrs
 
@@ -28,6 +29,9 @@ Beats: TypeAlias = Callable[[int, int], float | None]
 """Function that returns the probability that the predicted winner is better than another run; None if unknown."""
 
 Row = TypeVar("Row")
+
+PAID: Final = {"cost", "price", "purchase", "usd_per_million"}
+"""Metrics by which the cheaper of two tied runs is known."""
 
 
 def list_sold(rows: Iterable[Row], is_sold: Callable[[Row], bool]) -> list[Row]:
@@ -89,7 +93,8 @@ def choose(
 
 
 def decide(choices: Sequence[Choice], runs: Mapping[int, Subject] | None = None) -> Decision:
-    """Return the decision by the metrics of the first two choices among several runs; a third one breaks their tie.
+    """Return the decision by the metrics of the first two choices among several runs; a third one breaks their tie, or
+    tells what breaking the tie of the first one costs.
 
     With `runs`, runs of one name are one, such as the best batch of a chip by each metric, and a run without a known
     support of all operators has no probability.
@@ -103,16 +108,22 @@ def decide(choices: Sequence[Choice], runs: Mapping[int, Subject] | None = None)
     both = [one for one in band if one in second.close]
     last = others[1] if len(others) > 1 and 1 < len(both) == len(band) else second
     taken = _find_first(last, both or band)
-    tied = [one for one in band if one != taken]
+    abroad = {one for one, run in named.items() if taken in named and run.hardware != named[taken].hardware}
+    rest = [one for one in first.runs if one in abroad] or [one for one in first.runs if one != taken]
+    tied = [one for one in band if one in rest]
     if not both:
         rival: int | None = _find_first(first, fast)
     elif tied:
         rival = _find_first(last, [one for one in tied if one not in both] or tied)
     else:
-        rival = next((one for one in first.runs if one != taken), None)
-    alike = [one for one in (both or band) if one != taken and (both or one != rival)]
-    deciding = (first, *others[: 1 + (last is not second)])
+        rival = next(iter(rest), None)
+    deciding = (first, *others[: 1 + (bool(both) and bool(tied))])
     leads = [_compare(one, taken, rival) for one in deciding]
+    is_costlier = any(one.metric in PAID and not one.is_better for one in leads)
+    if rival is not None and len(both) == len((taken, rival)) and is_costlier and all(one.is_tied for one in leads):
+        taken, rival = rival, taken
+        leads = [_compare(one, taken, rival) for one in deciding]
+    alike = [one for one in (both or band) if one != taken and (both or one != rival)]
     if not all(named[one].is_sure for one in (taken, first.run) if one in named):
         first = attrs.evolve(first, probability=None)
         leads = [attrs.evolve(one, probability=None) for one in leads]

@@ -5,11 +5,13 @@ query rows ─► rules (joulemap.ask) ─► facts ─► words, data (joulemap
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import attrs
 
+from joulemap.physics.interval.error_scale import LOGISTIC, TOLD_APART
 from joulemap.system.errors import OTHER, Reason
 from joulemap.system.record import frozen
 
@@ -165,6 +167,10 @@ class Choice(AboutRuns):
         return attrs.evolve(self, runs=(self.run, run_id, *rest), ratio=ratio, ahead=ahead, further=further)
 
 
+ALMOST_SURE: Final = 1.0 - 1e-6
+"""Probability from which a ratio has no range, because rounding would make it."""
+
+
 @frozen(kw_only=True)
 class Lead:
     """Comparison of a run with another one by a metric."""
@@ -178,6 +184,18 @@ class Lead:
     """True if the first run is the better one."""
     is_tied: bool
     """True if the data do not tell which one is better."""
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Ends of the 80 % interval of the ratio, which the ratio and its probability imply; None if they are unknown,
+        or almost certain.
+
+        Source: `joulemap.physics.interval.probability`, solved for the half-width.
+        """
+        if self.ratio is None or self.probability is None or not TOLD_APART <= self.probability < ALMOST_SURE:
+            return None
+        half_width = LOGISTIC * math.log(self.ratio) / math.log(self.probability / (1.0 - self.probability))
+        return self.ratio * math.exp(-half_width), self.ratio * math.exp(half_width)
 
 
 @frozen(kw_only=True)

@@ -181,7 +181,7 @@ def find_facts(
             *chosen,
             *beyond,
             *_find_limit(best, max_latency_s),
-            *_find_turns(winners, listed),
+            *find_turns(winners, listed),
             *(fall for one in leading for fall in one.find_falls()),
             *(one.enter(scope.outlines) for one in best),
             *find_caveats(weighed, chosen, metric="energy"),
@@ -219,6 +219,7 @@ class Best:
         values = {
             "energy_per_inference": Quantity(self.best[0], "J", lean.energy_half_width),
             "energy_batch": Quantity(float(self.leanest.batch)),
+            "efficient_batch": Quantity(float(self.row.zone_low_batch or self.leanest.batch)),
             "throughput": Quantity(self.best[1], "1/s", busy.latency_half_width),
             "throughput_batch": Quantity(float(self.busiest.batch)),
         }
@@ -292,7 +293,7 @@ def _find_limit(rows: Sequence[Best], max_latency_s: float) -> Iterator[Limit]:
         )
 
 
-def _find_turns(winners: Iterable[SweepWinner], points: Sequence[SweepPoint]) -> Iterator[Turn]:
+def find_turns(winners: Iterable[SweepWinner], points: Sequence[SweepPoint]) -> Iterator[Turn]:
     """Yield the best chip at the smallest batch, and each batch from which another one is best, by metric."""
     names = [name for name in ("model", "precision", "runtime") if len({getattr(row, name) for row in points}) > 1]
     ids = {(*find_series(row), row.batch): row.run_id for row in points}

@@ -8,6 +8,7 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Sequence
+from difflib import SequenceMatcher
 from importlib import import_module
 from importlib.util import find_spec
 from types import CodeType
@@ -27,7 +28,7 @@ from joulemap.cli.argument import (
 from joulemap.cli.interrupt import end, is_asked
 from joulemap.cli.overview import drop_head, find_commands, list_commands
 from joulemap.cli.usage import Help, find_width, print_help
-from joulemap.cli.voice import Quiet, Verbose, end_progress, print_text, set_encodings, voice, write_message
+from joulemap.cli.voice import Quiet, Verbose, end_progress, print_text, set_encodings, voice, write_error
 from joulemap.system.config import HABIT, list_defaults, name_variable
 from joulemap.system.errors import (
     DatabaseError,
@@ -172,7 +173,8 @@ def run(arguments: Sequence[str]) -> int:
             unknown = getattr(error, "option_name", "") or _find_command(arguments)
             if unknown.lower() not in list_commands() and (advice := _find_advice(unknown, arguments)):
                 return _report(f"no {unknown} here: {advice}", ExitCode.USAGE)
-            return _report(f"{describe().rstrip('.')} (see `{path} --help`)", ExitCode.USAGE)
+            text = _describe_unknown(error) or describe().rstrip(".")
+            return _report(f"{text} (see `{path} --help`)", ExitCode.USAGE)
         from joulemap.system.debug import is_debugging
 
         if is_debugging():
@@ -187,6 +189,19 @@ def run(arguments: Sequence[str]) -> int:
         message = f"internal error: {type(error).__name__}: {error}; set JOULEMAP_DEBUG=1 for the traceback"
         return _report(message, ExitCode.INTERNAL)
     return result if isinstance(result, int) else int(ExitCode.OK)
+
+
+LIKE: Final = 0.8
+"""Least likeness of an option to a mistyped one that it is suggested for."""
+
+
+def _describe_unknown(error: Any) -> str:
+    """Return the message on an option that does not exist, with those that are spelled alike; empty for others."""
+    if not hasattr(error, "possibilities"):
+        return ""
+    name = error.option_name
+    near = [one for one in error.possibilities or () if SequenceMatcher(None, name, one).ratio() >= LIKE]
+    return f"No such option: {name}" + f"; did you mean {' or '.join(near)}?" * bool(near)
 
 
 def _find_advice(unknown: str, arguments: Sequence[str]) -> str:
@@ -312,5 +327,5 @@ def _report(message: str, code: ExitCode) -> int:
     from joulemap.show.present.text import one_line
 
     if not is_asked():
-        write_message(f"joulemap: {one_line(message, MOST_MESSAGE)}")
+        write_error(one_line(message, MOST_MESSAGE))
     return int(code)

@@ -129,10 +129,13 @@ GONE: Final[Mapping[str, str]] = {
     "--show-sql": "write --show sql",
     "--all": "write --where all",
     **{
-        f"--{name}": f"write --where {name}=VALUE"
+        f"--{name}": f"write --where {name}={{value}}"
         for name in ("architecture", "deployment", "kind", "scenario", "power-budget")
     },
     **{f"--{name}": "run `joulemap {command} {model} {chip}`" for name in CLASSES},
+    "--hardware": "run `joulemap compare {model} {chip}`",
+    "--requests": "write --rate {value}/s",
+    "--years": "write --site lifetime={value}",
     "--architectures": "run `joulemap {command} {model} {chip}`",
     "--model": "the model is the first argument: run `joulemap {command} {model} {chip}`",
     "--models": "models are the first arguments: run `joulemap {command} {model} {chip}`",
@@ -179,12 +182,14 @@ def find_advice(word: str, words: Sequence[str], command: str) -> str:
     )
     values = dict(pairwise(part for one in words for part in (*one.split("=", 1), "")[:2] if part))
     kinds = [one for one in CLASSES if one in re.split(r"[^a-z]+", " ".join(words).lower())]
-    chips = (values.get(option, "") for option in (*(f"--{one}" for one in kinds), "--architectures"))
+    chips = (values.get(option, "") for option in (*(f"--{one}" for one in kinds), "--architectures", "--hardware"))
     chip = next((one for one in chips if one and not one.startswith("-")), next(iter(kinds), "l4"))
     plain = [one for before, one in pairwise(("", *words)) if not one.startswith("-") and not before.startswith("-")]
     named = (values.get("--model"), values.get("--models"), *plain[1:2])
     model = next(filter(None, named), "resnet18")
-    return next(given, "").format(command=command, model=model, chip=chip)
+    value = values.get(word, "")
+    value = value if value and not value.startswith("-") else "VALUE"
+    return next(given, "").format(command=command, model=model, chip=chip, value=value)
 
 
 def part_statement(words: Sequence[str]) -> list[str]:

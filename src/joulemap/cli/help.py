@@ -26,22 +26,23 @@ from joulemap.cli.panel import (
     find_kind,
     find_position,
 )
+from joulemap.show.present.text import wrap_command
 
 ARGUMENTS: Final = "Arguments"
 FIRST: Final = (ARGUMENTS, OPTIONS)
 LAST: Final = (WORKLOAD, HARDWARE, LIMITS, COST, OUTPUT, GENERAL)
 """Panels that help lists last, in order; panels of wings come before them."""
 
-PARAGRAPHS: Final = 2
+PARAGRAPHS: Final = 1
 """Maximum paragraphs of a command's description that `--help` prints."""
 
-EXAMPLES: Final = 4
-"""Maximum examples that `--help` prints."""
+EXAMPLES: Final = 2
+"""Maximum examples that `--help` prints; those that fit on a line go first."""
 
 MARK: Final = "\b\n"
 """Start of a paragraph that contains examples or other lines that must not be wrapped."""
 
-FEW: Final = 14
+FEW: Final = 12
 """Largest number of options that `--help` lists completely."""
 
 COLUMN: Final = 27
@@ -139,9 +140,12 @@ def write_help(command: Any, context: typer.Context, formatter: Any, *, is_whole
     formatter.write_usage(context.command_path, list_usage(command))
     text = command.help or ""
     paragraphs, examples = split_help(text)
+    width = formatter.width - formatter.indent_increment
     if not is_whole:
-        lines = [MARK + "\n".join(examples[:EXAMPLES])] if examples else []
-        text = "\n\n".join([*paragraphs[:PARAGRAPHS], *lines])
+        examples.sort(key=lambda line: len(line) > width)
+    some = examples if is_whole else examples[:EXAMPLES]
+    lines = [MARK + "\n".join(wrap_command(line, width) for line in some)] if some else []
+    text = "\n\n".join([*paragraphs[: None if is_whole else PARAGRAPHS], *lines])
     _write_paragraph(formatter, text, is_indented=True)
     entries = list(_list_entries(command, context))
     _write_panels(formatter, [one for one in entries if is_whole or not one.is_advanced])

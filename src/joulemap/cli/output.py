@@ -19,7 +19,7 @@ from joulemap.cli.command import ABSENT, DETAILS, option
 from joulemap.cli.complete import begin
 from joulemap.cli.interrupt import raise_if_interrupted
 from joulemap.cli.panel import OUTPUT
-from joulemap.cli.voice import end_progress, move_progress, voice, write_message, writing_answer
+from joulemap.cli.voice import end_progress, move_progress, takes_colours, voice, write_message, writing_answer
 from joulemap.show.present.format import SCHEMA_VERSION, TABLE, list_formats, write
 from joulemap.show.present.text import make_visible
 from joulemap.system.config import habit
@@ -341,12 +341,8 @@ class OutputOptions(DatabaseOptions):
 
     @property
     def has_colour(self) -> bool:
-        """True if answers have colours: on a terminal that supports them, unless `NO_COLOR` is set, or with
-        `FORCE_COLOR` anywhere.
-        """
-        is_terminal = sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-        is_wanted = is_terminal or bool(os.environ.get("FORCE_COLOR"))
-        return is_wanted and not os.environ.get("NO_COLOR") and self.output is None and self.written_form == TABLE
+        """True if answers have colours: tables on a stdout that takes them."""
+        return takes_colours(sys.stdout) and self.output is None and self.written_form == TABLE
 
 
 def make_head() -> dict[str, Any]:

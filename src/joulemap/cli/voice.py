@@ -6,15 +6,16 @@ import codecs
 import contextlib
 import io
 import os
+import re
 import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TextIO
 
 import typer
 
-from joulemap.show.present.text import make_visible, wrap
+from joulemap.show.present.text import END, make_visible, wrap
 from joulemap.system.errors import UsageError
 from joulemap.system.handle import IS_POSIX
 
@@ -141,6 +142,44 @@ def _replace(error: UnicodeError) -> tuple[str, int]:
 
 INDENT: Final = "  "
 """Begin of the second and further lines of a message."""
+
+
+ADVICE: Final = re.compile(r"(?:; |: )(?=(?:did you mean|see|run `|write|give|known:|name one)\b)| \((?=see `)")
+"""Place in an error message at which its advice begins."""
+
+NAMED: Final = re.compile(r"'[^'\n]+'|`[^`\n]+`|(?<!\S)--?[a-z][\w-]*")
+"""Pattern of a name, a command or an option in an error message."""
+
+RED, GREEN, YELLOW = "\x1b[1;31m", "\x1b[32m", "\x1b[33m"
+
+
+def takes_colours(stream: TextIO | None) -> bool:
+    """Return whether output has colours: on a terminal that supports them, or anywhere with `FORCE_COLOR`, unless
+    `NO_COLOR` is set.
+    """
+    is_terminal = stream is not None and stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    return (is_terminal or bool(os.environ.get("FORCE_COLOR"))) and not os.environ.get("NO_COLOR")
+
+
+def write_error(text: str) -> None:
+    """Print an error to stderr: one line that begins with the name of the program or, on a terminal, the error and its
+    advice, with colours if the terminal takes them.
+    """
+    if sys.stderr is None or not sys.stderr.isatty():
+        write_message(f"joulemap: {text}")
+        return
+    place = ADVICE.search(text)
+    head, advice = (text[: place.start()], text[place.end() :]) if place else (text, "")
+    width = shutil.get_terminal_size().columns
+    lines = [wrap(make_visible(f"error: {head}", ""), width, INDENT)]
+    lines += [wrap(make_visible(f"{INDENT}tip: {advice}", ""), width, INDENT)] if advice else []
+    shown = "\n".join(lines)
+    if takes_colours(sys.stderr):
+        shown = NAMED.sub(lambda found: f"{GREEN if found[0][0] == '`' else YELLOW}{found[0]}{END}", shown)
+        shown = re.sub("^error:", f"{RED}error:{END}", shown)
+        shown = re.sub(rf"^{INDENT}tip:", f"{INDENT}{GREEN}tip:{END}", shown, flags=re.MULTILINE)
+    with contextlib.suppress(OSError, ValueError):
+        print(shown, file=sys.stderr)
 
 
 def write_message(text: str, *, keep: str = "", end: str = "\n") -> None:

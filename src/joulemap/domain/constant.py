@@ -54,6 +54,13 @@ NAMES: Final[Mapping[str, str]] = {
 }
 """Constant -> plain name, if the identifier does not give one."""
 
+MEANINGS: Final[Mapping[str, str]] = {
+    "coefficient.voltage_floor": "lowest voltage, as a share of that at the highest clock of the die",
+    "coefficient.voltage_knee": "clock below which the voltage falls no further, as a share of the die's highest clock",
+    "coefficient.cap_share": "share of the power between static power and the limit that a capped chip draws",
+}
+"""Constant -> meaning, if no data file states it."""
+
 SPELLED: Final[Mapping[str, str]] = {
     short: short.upper()
     for short in (

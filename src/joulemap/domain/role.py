@@ -51,8 +51,8 @@ ROLES: Final[dict[str, Role]] = {
         Role("host", "operators that its host computes", "J"),
         Role("host_static", "static power of the host", "s"),
         Role("regulator", "losses of voltage regulators", "J"),
-        Role("busy_cycle", "unattributed losses of busy units", "cycle"),
-        Role("busy_memory", "unattributed losses of busy memory", "cycle"),
+        Role("busy_cycle", "unattributed energy of busy units", "cycle"),
+        Role("busy_memory", "unattributed energy of busy memory", "cycle"),
         Role("static", "static power", "s"),
     )
 }

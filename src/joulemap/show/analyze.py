@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import attrs
 
 from joulemap.ask.analyze import PLURALS, AnalyzeAnswer, PartAnswer, name_part
-from joulemap.ask.cause import RESIDUAL
+from joulemap.ask.cause import RESIDUAL, STATIC
 from joulemap.ask.fact import Entry, Facts
 from joulemap.domain.column import Col
 from joulemap.domain.settings import Division, PartLevel, RunDivision
@@ -43,7 +43,7 @@ from joulemap.show.page import (
     tell_left_out,
 )
 from joulemap.show.part import describe_parts, describe_ranges
-from joulemap.show.present.category import OVERHEAD, name_category
+from joulemap.show.present.category import OVERHEAD, name_bound, name_category
 from joulemap.show.present.cell import (
     AMOUNTS,
     mark_projected,
@@ -92,9 +92,10 @@ EVENT: Final = (
 FORMULA: Final = "{indent}{event} | {formula} | {meaning}"
 OVERLAPPING: Final = Template("batches overlap: one every {interval_s:s}, limited by {throughput_limit}")
 
-START: Final = "Start with "
-SPREAD: Final = "Larger batches spread "
-"""Begin of the first line, if most of the time passes in launches, which a larger batch shares."""
+LEAST_USE: Final = 0.1
+"""Share of the compute peak below which compute limits a run only because its kernels have too few tiles."""
+
+FEW_TILES: Final = "too few tiles"
 
 NAMED_ACTIONS: Final = 3
 """Maximum actions named in a caption."""
@@ -265,35 +266,53 @@ def lay_events(answer: AnalyzeAnswer, headings: str, line: str) -> Grid:
 def describe_analysis(answer: AnalyzeAnswer) -> str:
     """Return the first line: energy and latency of the run, and what takes most of each."""
     facts = answer.facts
-    energy, time = facts.share("energy", "category"), facts.share("time", "bottleneck")
+    energy, time, units = facts.share("energy", "category"), facts.share("time", "bottleneck"), facts.share("units")
     largest, limit = (one.name if one else "" for one in (energy, time))
-    begin = "" if largest == RESIDUAL else START  # nobody can act on a fitted residual
-    advice = SPREAD if (largest, limit) == ("static", "launch") else begin
-    per = "batch" if answer.total.batch > 1 else ""
-    return finish([tell(RUN, facts.of(Entry)[0], facts, {"top": energy, "time": time}, advice=advice, per=per)])
+    form = RUN
+    if largest == STATIC and limit:
+        has_idle = units is not None and units.count < units.total
+        form = IDLE if has_idle else LAUNCHED if limit == "launch" else SHORTEN
+    given = {
+        "start": "" if largest in (RESIDUAL, STATIC) else START,  # nobody can act on a fitted residual
+        "limit": find_few(facts) or name_bound(limit),
+        "per": "batch" if answer.total.batch > 1 else "",
+    }
+    return finish([tell(form, facts.of(Entry)[0], facts, {"top": energy, "time": time, "units": units}, **given)])
+
+
+def find_few(facts: Facts) -> str:
+    """Return that kernels have too few tiles, if that is why compute attains so little; otherwise an empty text."""
+    limits = [one.name for one in facts.shares("time", "bottleneck")[:1]]
+    is_slow = limits == ["compute"] and any(one.share < LEAST_USE for one in facts.shares("compute"))
+    return FEW_TILES if is_slow and any(one.count < one.total for one in facts.shares("units")) else ""
 
 
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on why: how busy the chip is, the largest subgraph, and energy that computes nothing."""
-    beside = {"units": facts.share("units"), "bandwidth": facts.share("bandwidth")}
-    largest = {"time": facts.share("time", "subgraph")}
+    busy = "".join(tell(UNITS, one, facts, few=find_few(facts)) for one in facts.shares("units"))
+    beside, largest = {"bandwidth": facts.share("bandwidth")}, {"time": facts.share("time", "subgraph")}
     return [
         *describe_beyond(facts),
-        *(tell(BUSY, one, facts, beside) for one in facts.shares("compute")),
+        *(tell(BUSY, one, facts, beside, busy=busy) for one in facts.shares("compute")),
         *(tell(CLOCKS, one, facts) for one in facts.shares("energy", "static")),
         *(tell(LARGEST, one, facts, largest) for one in facts.shares("energy", "subgraph")),
         *(tell(OVER, one, facts) for one in facts.shares("energy", "overhead")),
     ]
 
 
+START: Final = "Start with "
 RUN: Final = Template(
-    "[{advice}{top_name:category}, {top_share:%} of the energy: ]{run} uses {energy} and takes {latency}[ per {per}]"
-    "[, {time_share:%} limited by {time_name:bound}]"
+    "[{start}{top_name:category}, {top_share:%} of the energy: ]{run} uses {energy} and takes {latency}[ per {per}]"
+    "[, {time_share:%} limited by {limit}]"
 )
-BUSY: Final = Template(
-    "[{units_count} of {units_total} {units_name}s busy; ]{share:%} of compute peak, {bandwidth_share:%} of off-chip "
-    "bandwidth"
-)
+SPENT: Final = "static power is {top_share:%} of the {energy} that {run} uses[ per {per}] in {latency}"
+"""Static power, which only a shorter time or more work at a time lowers."""
+RAISE: Final = "Raise the batch: "
+IDLE: Final = Template(f"{RAISE}{SPENT}, with {{units_count}} of {{units_total}} {{units_name}}s busy")
+LAUNCHED: Final = Template(f"{RAISE}{SPENT}, {{time_share:%}} limited by {{limit}}")
+SHORTEN: Final = Template(f"Cut {{limit}} time: {SPENT}, {{time_share:%}} limited by {{limit}}")
+BUSY: Final = Template("[{busy}; ]{share:%} of compute peak, {bandwidth_share:%} of off-chip bandwidth")
+UNITS: Final = Template("{count} of {total} {name}s busy[ ({few})]")
 LARGEST: Final = Template("{name}, largest of {total:n subgraph}: {share:%} of the energy, {time_share:%} of the time")
 OVER: Final = Template(f"{OVERHEAD}: {{share:%}} of the energy")
 CLOCKS: Final = Template("clocks that run, a part of static power: {share:%} of the energy")

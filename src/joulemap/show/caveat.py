@@ -138,14 +138,16 @@ CAVEAT: Final[Mapping[str, Template]] = {
         "(`--model-arg nms_candidates=N` states it)"
     ),
     "traced": Template("traced: {text}"),
-    "unattributed": Template("no counted action explains {energy_fraction:%} of the energy of {chips}"),
-    "uncalibrated": Template("no calibration for {chips}, which may make part of the gap"),
+    "unattributed": Template("{energy_fraction:%} of the energy of {chips} is unattributed: no counter explains it"),
+    "uncalibrated": Template("no calibration for {chips}, so the gap may be smaller"),
     "uncounted": Template(
         'operations of {operators} x {name} are not counted, only bytes; @joulemap.formula("{name}") adds them'
     ),
     "unfitted": Template(ROWS + ": {reason}"),
     "unlisted": Template("it is unknown whether {chips} can run every operator"),
-    "unnamed": Template("no counter explains [{share:%} of the gap][a difference of {excess}]"),
+    "unnamed": Template(
+        "[{share:%} of the gap][{excess} more] is unattributed: measured energy that no counter explains"
+    ),
     "unoffered": Template("left out, because no {price} is known: {chips}"),
     "unpredicted": Template("stored, but `validate` cannot predict rows with unknown names: {names:list}"),
     "unpriced": Template("{reason} for {chips}[ (the best of them: {value})]"),
@@ -210,10 +212,12 @@ def find_unpriced(facts: Facts) -> dict[str, str]:
     return {name: describe_caveat(one, facts.runs) for name, one in chips.items() if name not in priced}
 
 
-def describe_trust(facts: Facts, head: str = "") -> str:
-    """Return one line: `head` or what ranges mean, and the caveats that could move this decision most."""
+def describe_trust(facts: Facts, head: str = "", *, is_drawn: bool = False) -> str:
+    """Return one line: `head` or, unless a drawing says it, what ranges mean, and the caveats that could move this
+    decision most.
+    """
     asked = [one.values.get(name) for one in facts.of(Entry) for name in facts.asked]
-    has_ranges = any(one is not None and one.half_width for one in asked)
+    has_ranges = not is_drawn and any(one is not None and one.half_width for one in asked)
     parts = [head] if head else [RANGES] if has_ranges else []
     decided = _find_decided(facts)
     runs = drop_settings(facts.runs, decided or facts.runs)

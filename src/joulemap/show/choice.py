@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from joulemap.ask.decision import decide
+from joulemap.ask.decision import PAID, decide
 from joulemap.ask.fact import Choice, Decision, Entry, Facts, Lead, Refusal, Subject
 from joulemap.domain.metric import METRIC, TIE_RATIO
 from joulemap.show.caveat import show_middle
-from joulemap.show.present.cell import is_tied, show, show_chance, show_count
+from joulemap.show.present.cell import is_tied, show, show_chance, show_count, show_plain, show_span
 from joulemap.show.present.template import Template
+from joulemap.show.present.text import count_numbers
 from joulemap.show.run_name import drop_settings, join_names, name_all, name_first, name_run
 from joulemap.show.word import read_words
 
 MOST_WORDS: Final = 25
 """Maximum words of a first line; a long first clause stands alone, because the table marks the other winner."""
+
+MOST_NUMBERS: Final = 5
+"""Maximum numbers of a first line; the digits of a name are none."""
 
 MOST_TIED: Final = 4
 """Number of tied chips above which tables mark no chip as the winner."""
@@ -67,6 +71,9 @@ AMONG_BEST: Final = Template("is among the best on {noun}")
 TIED: Final = Template("is statistically tied with {tied} on {noun}[ ({chance} likely best)]")
 ALMOST: Final = Template("matches {rival} on {noun}")
 
+AT: Final = Template("[At {settings:list}: ]{head}")
+"""Line with the settings that both runs of a trade-off share."""
+
 TAKE: Final = Template("Take {name}: it {clauses:and}[; {tie} is a tie][; {same} is the same]")
 BEST: Final = Template("{name} {clauses:and}[; {tie} is a tie][; {same} is the same]")
 AMONG: Final = Template("A tie on {noun}[ ({chance} for {best})]: take {name}, which {clauses:and}")
@@ -77,10 +84,14 @@ EITHER: Final = Template("{name} or {rival}: a tie on {noun}[ ({chance} for {nam
 SOLD_ALONE: Final = Template("Take {name}: of these chips, it alone can be bought")
 ANY: Final = Template("Take {name}: the {best} {noun}, {value}[ ({chance} likely best)]")
 OTHERS: Final = Template("{head}; {names} may be as good[ on {noun}]")
-CHEAPER: Final = Template("{head}; take the cheaper, or measure both")
+CHEAPER: Final = Template("{head}; take the cheaper")
 ANY_OF: Final = Template("{head}; take either, or measure both")
-PAID: Final = {"cost", "price", "purchase", "usd_per_million"}
-"""Metrics by which a tie leaves no cheaper run."""
+TIES: Final = Template("{name} for {own:and}, {rival} for {others:and}, {count} ties: {name} {clauses:and}")
+TAKE_TIED: Final = Template("Take {name}[, unless {other} costs less]: it {clauses:and}, {count} ties")
+BEST_TIED: Final = Template("{name} {clauses:and}, {count} ties")
+"""Lines on two runs that are tied by several metrics: each is predicted to be better by one, or one by all; the run to
+take is the cheaper one where a price is known.
+"""
 
 SAME: Final = Template("{names} have the same {noun}")
 ONLY: Final = Template("{name} uses {energy} and takes {latency} per batch")
@@ -94,7 +105,7 @@ BEYOND: Final = Template("{name} {clause}, but cannot be bought")
 
 def fits(line: str) -> bool:
     """Return whether a first line is short enough to be read at a glance."""
-    return line.count(" ") < MOST_WORDS
+    return line.count(" ") < MOST_WORDS and count_numbers(line) <= MOST_NUMBERS
 
 
 def finish(lines: Sequence[str], run: Subject | None = None, unsold: str = NOT_SOLD) -> str:
@@ -115,20 +126,22 @@ def describe_answer(facts: Facts) -> str:
     return ONLY(name=name_run(facts.runs[entry.run]), **shown) + "."
 
 
-def describe_choices(
-    choices: Sequence[Choice], runs: Mapping[int, Subject], add: Template | None = None, **more: Any
-) -> str:
+def describe_choices(choices: Sequence[Choice], runs: Mapping[int, Subject], *add: Template, **more: Any) -> str:
     """Return a line on what to take by the first one or two metrics, by how much it wins, and how surely.
 
-    `add` extends the line by the values `more`, unless the line then becomes too long.
+    Each of `add` extends the line by the values `more`; the first one with which it is short enough does.
     """
     decision = decide(choices, runs)
     taken, name = decision.run, name_run(runs[decision.run])  # with its settings, even if its rivals share them
+    settings = runs[taken].settings
+    shared: tuple[str, ...] = ()
     if len({runs[one].settings for one in decision.runs}) < 2:
         runs = drop_settings(runs, (*decision.runs, *decision.alike))
+        if decision.is_trade and not any(runs[one].settings for one in decision.runs):
+            shared, name = settings, name_run(runs[taken])
     lines = _list_heads(decision, runs, name) if len(decision.runs) > 1 else [SOLD_ALONE(name=name)]
-    if add is not None:
-        lines = [*(add(head=line, **more) for line in lines), *lines]
+    lines = [*(one(head=line, **more) for one in add for line in lines), *lines]
+    lines = [AT(settings=shared, head=one) for one in lines]
     ties = [one.is_tied for one in decision.leads]
     unsold = UNSOLD(name=name_run(runs[taken])) if decision.alike or any(ties) else NOT_SOLD
     return finish(lines, runs[taken], NONE_SOLD if all(ties) else unsold)
@@ -155,8 +168,24 @@ def _list_heads(decision: Decision, runs: Mapping[int, Subject], name: str) -> l
     given |= {"tie": join_names(tie), "same": join_names(same)}
     than = "" if decision.is_trade else given["rival"]
     clauses = [
-        [describe_lead(one, than if one is told[0] else "", choice.per, is_sure=one in sure) for one in some]
-        for some, sure in ((told, told), (told, told[:1]), (told[: 2 * decision.is_trade or 1], ()))
+        [
+            describe_lead(
+                one,
+                than if one is told[0] else "",
+                choice.per,
+                is_sure=one in sure,
+                has_range=one is told[0] and ranged,
+            )
+            for one in some
+        ]
+        for some, sure, ranged in (
+            (told, told, True),
+            (told, told[:1], True),
+            (told, told, False),
+            (told, told[:1], False),
+            (told, (), False),
+            (told[: 2 * decision.is_trade or 1], (), False),
+        )
     ]
     heads = [form(**{**given, "clauses": some}) for some in clauses]
     names = name_all(runs, decision.alike)
@@ -180,15 +209,45 @@ def _list_ties(decision: Decision, runs: Mapping[int, Subject], nouns: Sequence[
         given = {"best": known.best if known else "lowest", "noun": nouns[0], "value": show_value(choice)}
         heads = [ANY(name=name, chance=some, **given) for some in (chance, "")]
         return [OTHERS(head=head, names=_count(names), noun="") for head in heads]
+    is_sold, has_price = runs[taken].is_available, not PAID.isdisjoint(one.metric for one in decision.leads)
+    has_price |= len({runs[one].hardware for one in decision.runs}) < 2
     if all(one.ratio == 1.0 for one in decision.leads):
-        head = SAME(names=join_names([name, *names]), noun=join_names(nouns))
+        heads = [SAME(names=join_names([name, *names]), noun=join_names(nouns))]
+    elif len(nouns) < 2 or len(names) > 1:
+        heads = [EITHER(name=name, rival=names[0], noun=nouns[0], other=join_names(nouns[1:]), chance=chance)]
     else:
-        head = EITHER(name=name, rival=names[0], noun=nouns[0], other=join_names(nouns[1:]), chance=chance)
-    has_cheaper = PAID.isdisjoint(one.metric for one in decision.leads)
-    return [(CHEAPER if has_cheaper else ANY_OF)(head=head), head] if runs[taken].is_available else [head]
+        return _list_split_ties(decision, name, names[0], nouns, has_price=has_price, is_sold=is_sold)
+    return [(ANY_OF if has_price else CHEAPER)(head=one) for one in heads if is_sold] + heads
 
 
-def describe_lead(lead: Lead, rival: str, per: str, *, is_sure: bool = True) -> str:
+def _list_split_ties(
+    decision: Decision, name: str, rival: str, nouns: Sequence[str], *, has_price: bool, is_sold: bool
+) -> list[str]:
+    """Return the words on two runs that are tied by each of several metrics, by which each is predicted to be better
+    than the other one.
+    """
+    leads, per = sorted(decision.leads, key=lambda one: not one.is_better), decision.choice.per
+    goals = {one.metric: GOAL.get(one.metric, noun) for one, noun in zip(decision.leads, nouns, strict=True)}
+    is_ahead = {one.metric: one.is_better or (one.ratio or 1.0) < TIE_RATIO for one in leads}
+    is_split = len({*is_ahead.values()}) > 1 and not (has_price and is_sold)
+    few = (
+        [next(one for one in leads if is_ahead[one.metric] == side) for side in (True, False)]
+        if is_split
+        else leads[:2]
+    )
+    form = TIES if is_split else TAKE_TIED if is_sold else BEST_TIED
+    given = {"name": name, "rival": rival, "other": "" if has_price else rival}
+    lines = []
+    for some, sure in ((leads, leads), (leads, leads[:1]), (few, few[:1])):
+        own, others = ([goals[one.metric] for one in some if is_ahead[one.metric] == side] for side in (True, False))
+        than = [rival if one is some[0] and not is_split else "" for one in some]
+        clauses = [describe_lead(one, also, per, is_sure=one in sure) for one, also in zip(some, than, strict=True)]
+        count = "both" if len(some) == len(decision.runs) else "all"
+        lines.append(form(**given, own=own, others=others, clauses=clauses, count=count))
+    return [CHEAPER(head=one) for one in lines] if is_split and is_sold and not has_price else lines
+
+
+def describe_lead(lead: Lead, rival: str, per: str, *, is_sure: bool = True, has_range: bool = False) -> str:
     """Return the clause on a run that is compared with another one by a metric; an empty `rival` is not named."""
     noun = name_metric(lead.metric, per)
     if lead.ratio is None:
@@ -198,16 +257,20 @@ def describe_lead(lead: Lead, rival: str, per: str, *, is_sure: bool = True) -> 
     known = METRIC.get(lead.metric)
     own = BETTER if known else read_words().better
     better = own.get(lead.metric, MORE if known and known.is_higher_better else LESS)
-    clause = better(ratio=lead.ratio, rival=rival, noun=noun, per=per, **DEGREES[lead.is_better])
+    words = DEGREES[lead.is_better]
+    if has_range and lead.ends is not None:
+        span = show_span(*(show_plain(float(f"{end:.2g}")) for end in lead.ends))
+        words = {name: f"({span}) {word}" for name, word in words.items()}
+    clause = better(ratio=lead.ratio, rival=rival, noun=noun, per=per, **words)
     return SURE(clause=clause, chance=show_chance(lead.probability) if is_sure else "")
 
 
-def describe_best(facts: Facts, add: Template | None = None, **more: Any) -> str:
-    """Return the line on the first choice, or on the only run; see `describe_choices`."""
+def describe_best(facts: Facts) -> str:
+    """Return the line on the first choice, or on the only run."""
     choice = facts.of(Choice)[0]
     if len(choice.runs) < 2:
         return describe_alone(facts)
-    return describe_choices([choice], facts.runs, add, **more)
+    return describe_choices([choice], facts.runs)
 
 
 def show_value(choice: Choice) -> str:

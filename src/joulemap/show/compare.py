@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
 
 from joulemap.ask.compare import CompareAnswer
 from joulemap.ask.decision import find_decision
+from joulemap.ask.fact import Entry, Facts
 from joulemap.ask.scope import Scope
 from joulemap.domain.column import Col
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.metric import METRIC, PartMetricName, RunMetricName
+from joulemap.domain.metric import METRIC, TIE_RATIO, PartMetricName, RunMetricName
 from joulemap.domain.table import Column
 from joulemap.generated.compare import Comparison, Recommendation
 from joulemap.physics.record.weight import spell_precision
-from joulemap.show.choice import MOST_WHY, describe_answer
+from joulemap.show.caveat import show_middle
+from joulemap.show.choice import MOST_WHY, describe_answer, describe_choice, name_metric
 from joulemap.show.column import alter, lay_columns, show_table
 from joulemap.show.page import (
     Asked,
@@ -32,6 +34,8 @@ from joulemap.show.present.cell import mark_projected, show_busy_units
 from joulemap.show.present.document import Document, Grid, Section, choose_rows
 from joulemap.show.present.template import Template
 from joulemap.show.run import show_sure, title_runs
+from joulemap.show.run_name import name_run
+from joulemap.show.sweep import list_turns
 from joulemap.show.term import describe_gap
 
 EXPLAINED: Final[Mapping[RunMetricName, PartMetricName]] = {
@@ -56,6 +60,12 @@ STEPS_OF_PAIR: Final = (
     DISTRIBUTION,
     Template("compare {model} {rival} {best} --level subgraph --metric {metric} {repeated}"),
 )
+
+DEAR: Final = ("energy_per_inference", "edp_per_inference")
+"""Metrics of which the fastest batch takes more."""
+
+FASTEST: Final = Template("{name} answers fastest, {latency} per batch[, for {ratio:x} the {noun}]")
+SETTING: Final = Template("on {hardware}, {own} {clause}")
 
 STATED: Final = ("--precision", "--weight-precision", "--batch", "--runtime")
 """Options that a step states itself if the rows differ in them."""
@@ -172,6 +182,31 @@ def show_power(scope: Scope, hardware: str, power_w: float | None) -> str:
     return POWER(power=power_w, host="host" if is_alone else "")
 
 
+def describe_settings(facts: Facts, varying: Collection[str]) -> list[str]:
+    """Return a line on what another batch would change: the batch sizes at which the decision turns, or the batch that
+    answers fastest; without several, on what the next best precision or runtime of the same chip would.
+    """
+    decision = find_decision(facts)
+    if decision is None or not (own := facts.runs[decision.run].settings):
+        return []
+    first, noun = decision.choice, name_metric(decision.choice.metric)
+    if len(facts.turns("batch")) > 1:
+        return list_turns(facts)
+    times = {one.run: one.values["latency"] for one in facts.of(Entry) if facts.runs[one.run].is_available}
+    quickest = min(times, key=lambda run: times[run].value, default=decision.run)
+    siblings = [run for run, one in facts.runs.items() if one.hardware == facts.runs[decision.run].hardware]
+    others = [run for run in first.further if run in siblings]
+    if quickest not in decision.runs and "batch" in varying:
+        ratio = first.find_ratio(quickest) / first.find_ratio(decision.run)
+        is_dear = first.metric in DEAR and TIE_RATIO < ratio < float("inf")
+        name, latency = name_run(facts.runs[quickest]), show_middle(times[quickest])
+        return [FASTEST(name=name, latency=latency, ratio=ratio if is_dear else None, noun=noun)]
+    if decision.run != first.run or len(decision.runs) < 2 or decision.runs[1] in siblings or not others:
+        return []
+    clause = describe_choice(first.facing(others[0]), facts.runs, " ".join(facts.runs[others[0]].settings))
+    return [SETTING(hardware=facts.runs[decision.run].hardware, own=" ".join(own), clause=clause)]
+
+
 def draw(answer: CompareAnswer) -> Figures:
     """Return a figure with the energy and latency of each chip and their intervals."""
     goals = {row.goal: row for row in answer.recommendations}
@@ -203,7 +238,7 @@ def draw_compare(answer: CompareAnswer, asked: Asked, more: Sequence[Section] = 
         answer.rows,
         title=attrs.evolve(title_runs(answer.scope), about=", ".join((*per, *drawn.common))),
         headline=describe_answer(answer.facts),
-        reasons=describe_gap(answer.facts)[:MOST_WHY],
+        reasons=[*describe_settings(answer.facts, answer.varying), *describe_gap(answer.facts)][:MOST_WHY],
         details=show_table(answer, BEST_TITLE, answer.recommendations, columns),
         steps=list_steps(answer, asked.repeated),
     )

@@ -13,6 +13,7 @@ import attrs
 
 from joulemap.ask.constant import TIMES, ConstantAnswer, EvidenceAnswer, Evident, Sensitivity, SensitivityAnswer, Varied
 from joulemap.ask.fact import Choice, Entry, Facts, Quantity, Share, Subject, Swing, Turn
+from joulemap.domain.constant import MEANINGS
 from joulemap.domain.metric import METRIC
 from joulemap.domain.table import Table, first_of_each
 from joulemap.domain.value import show_constant
@@ -22,7 +23,7 @@ from joulemap.show.choice import MOST_WHY, describe_beyond, finish, name_metric
 from joulemap.show.column import lay_columns, show_table
 from joulemap.show.page import Asked, Figures, Page, compose_runs, draw_figure, fill_steps, first_and_rest
 from joulemap.show.present.cell import mark_projected, number, show_odds, show_quantity, show_span
-from joulemap.show.present.document import Document, Section
+from joulemap.show.present.document import Document, Lines, Section
 from joulemap.show.present.picture import Picture
 from joulemap.show.present.template import Template
 from joulemap.show.run import title_runs
@@ -242,6 +243,12 @@ INT8: Final = "int8"
 SUPPLY: Final = f"peak.{INT8}"
 """Constant that sets how fast operands reach the tensor cores of a GPU, at every precision."""
 
+WORD: Final = Template("{word}: {meaning}")
+SLOPE: Final = Template("+1 % changes {metric.label} by")
+
+MOST_WORDS: Final = 3
+"""Maximum coefficients that a line below the table explains."""
+
 FEWEST: Final = 3
 """Minimum constants listed per chip, even if many chips share the table, and reversals even if none is likely."""
 
@@ -251,13 +258,20 @@ def show_field(name: str, digits: int = 6) -> Callable[[Varied], str]:
     return lambda row: show_value(getattr(row, name), row.shown_unit, digits)
 
 
+def explain_words(rows: Iterable[Varied]) -> list[Lines]:
+    """Return what the first coefficients of a table mean, whose names are not those of a data sheet."""
+    known = {row.word: row.meaning or MEANINGS.get(row.constant, "") for row in rows if row.kind == "coefficient"}
+    told = [WORD(word=word, meaning=meaning) for word, meaning in known.items() if meaning][:MOST_WORDS]
+    return [Lines(told)] if told else []
+
+
 def show_slope(name: str) -> Callable[[Varied], str]:
     """Return the cell of an elasticity, with its sign; empty for None."""
 
     @number
     def show(row: Varied) -> str:
         value = getattr(row, name)
-        return "" if value is None else f"{value:+.3f}" if abs(value) >= 5e-4 else "0"
+        return "" if value is None else f"{value:+.3f} %" if abs(value) >= 5e-4 else "0 %"
 
     return show
 
@@ -341,7 +355,7 @@ def lay_swings(
         of.spread.headed("range").by(show_ends_of).kept,
         of.metric_value.headed(f"{metric.label} over range").by(show_span_of).kept,
         of.span_fraction.headed(f"{metric.label} width").ranking.kept,
-        of.elasticity.by(show_slope("elasticity")),
+        of.elasticity.headed(SLOPE(metric=metric)).by(show_slope("elasticity")),
         of.basis.kept,
     )
     return show_table(
@@ -349,6 +363,7 @@ def lay_swings(
         "",
         answer.rows.with_rows(chosen),
         columns,
+        *explain_words(chosen),
         change=lambda drawn: attrs.evolve(drawn, pictures=(picture,)).out_of(count, len(chosen), "constants", way),
     )
 
@@ -440,11 +455,11 @@ def describe_known(answer: EvidenceAnswer) -> str:
 
 def draw_evidence(answer: EvidenceAnswer, asked: Asked) -> Document:
     """Return the document of the numbers that move a result, and what each rests on."""
-    of, repeated = Evident, asked.repeated
+    of, repeated, most = Evident, asked.repeated, asked.most(12)
     columns = (
         of.word.headed("number"),
         of.value.by(show_field("value", DIGITS)).kept,
-        of.elasticity.by(show_slope("elasticity")),
+        of.elasticity.headed(SLOPE(metric=METRIC[answer.metric])).by(show_slope("elasticity")),
         of.basis,
         of.sources.by(describe_rest),
         of.uncertainty_fraction,
@@ -456,7 +471,7 @@ def draw_evidence(answer: EvidenceAnswer, asked: Asked) -> Document:
     return compose_runs(
         answer,
         answer.facts,
-        show_table(answer, "", answer.rows, columns, limit=asked.most(12), noun="numbers"),
+        show_table(answer, "", answer.rows, columns, *explain_words(answer.rows[:most]), limit=most, noun="numbers"),
         answer.rows,
         title=title(answer, EVIDENCE_TITLE),
         headline=describe_known(answer),

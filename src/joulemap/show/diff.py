@@ -48,7 +48,9 @@ LEAST_SHARED: Final = 0.01
 LOST: Final = ("lost", "gained")
 """Kinds of caveats on hardware that runs only one version."""
 
-KEEP: Final = Template("keep {before} unless the accuracy of {after} pays for {changes:and} on {where}[ ({sure})]")
+KEEP: Final = Template(
+    "keep {before} unless the accuracy of {after}, not compared here, pays for {changes:and} on {where}[ ({sure})]"
+)
 TAKE: Final = Template("take {after}: it needs {changes:and} on {where}[ ({sure})]")
 SPLIT: Final = Template("{first} for {gain}, {last} for {loss}: {after} needs {changes:and} on {where}[ ({sure})]")
 BY_CHIP: Final = Template("choose by chip: {after} needs {changes:and} on {where}[ ({sure})]")

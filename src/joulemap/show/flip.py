@@ -21,6 +21,7 @@ from joulemap.show.constant import (
     FEWEST,
     describe_odds,
     describe_turn,
+    explain_words,
     list_reasons,
     name_pair,
     show_field,
@@ -151,7 +152,7 @@ def lay_reversals(answer: FlipAnswer, limit: int) -> list[Section]:
         counted = attrs.evolve(drawn, pictures=pictures)
         return counted.out_of(len(answer.rows), len(chosen), "constants", "--show details")
 
-    return show_table(answer, "", chosen, columns, change=count)
+    return show_table(answer, "", chosen, columns, *explain_words(chosen), change=count)
 
 
 def lay_all(answer: FlipAnswer) -> list[Section]:

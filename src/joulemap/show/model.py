@@ -91,6 +91,7 @@ def list_models(table: Table[Any], rest: str) -> Document:
     models, operators = dict[str, list[Sequence[str]]](), list[Sequence[str]]()
     for one in table.records():
         parameters, macs = map(show_total, (one["parameter_count"], one["mac_count"]))
+        parameters = parameters.replace("G", "B")  # billions, as the names of models say
         if one["task"] == OPERATOR:
             operators.append((one["name"], macs))
             continue

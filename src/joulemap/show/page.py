@@ -15,7 +15,7 @@ from joulemap.show.caveat import describe_trust, find_unpriced, list_notes
 from joulemap.show.choice import finish
 from joulemap.show.layout import is_whole, show_assumed
 from joulemap.show.present.cell import PROJECTION_NOTE
-from joulemap.show.present.document import Document, EnergyCell, Lines, Section, Text
+from joulemap.show.present.document import Document, EnergyCell, Grid, Lines, Section, Text
 from joulemap.show.present.template import Template
 from joulemap.show.refusal import count_left_out
 from joulemap.show.run import find_conditions, title_runs
@@ -166,7 +166,10 @@ def compose_runs(
     line = add_lost(headline, list_lost(scope, facts))
     said = Section("", Lines((str(subject), line, *listed)))
     marked = add_marks([*notes, *list_notes(facts)], (said, *shown, *hidden))
-    sure = "; ".join(filter(None, (describe_trust(facts, trust), _describe_site(answer.site_values))))
+    grids = [one for part in shown for one in part.blocks if isinstance(one, Grid)]
+    drawn = [one.kind for grid in grids for one in grid.pictures if not one.yields]
+    sure = describe_trust(facts, trust, is_drawn="interval" in drawn)
+    sure = "; ".join(filter(None, (sure, _describe_site(answer.site_values))))
     insights = tuple(one for one in listed if one not in line)
     texts = {"answer": line, "insights": [*insights], "how_sure": sure}
     is_held = any(map(is_module_name, scope.models))  # only this program has the model

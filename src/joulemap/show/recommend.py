@@ -126,8 +126,8 @@ def describe_recommendation(facts: Facts) -> str:
     if not limits or not run.is_available or not first.tied:
         unsure = [one.values["probability"] for one in facts.of(Caveat) if one.kind == "kept" and one.weight]
         more = {"limits": limits, "chance": next(iter(unsure), None)}
-        add = KEPT if limits and run.is_available else None
-        return describe_choices(facts.of(Choice), facts.runs, add, **more)
+        add = [KEPT] * bool(limits and run.is_available)
+        return describe_choices(facts.of(Choice), facts.runs, *add, **more)
     values = [given["value"], *(show_middle(one.value)
                                 for one in facts.of(Limit) if one.value is not None)]  # fmt: skip
     (name,) = name_all(drop_settings(facts.runs, first.close), [decision.run])

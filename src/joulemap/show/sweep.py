@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
+from joulemap.ask.decision import decide
 from joulemap.ask.fact import Change, Choice, Entry, Facts, Limit, Subject, Turn
 from joulemap.ask.sweep import ASKED, SweepAnswer, find_series
 from joulemap.domain.column import Col
@@ -38,7 +39,7 @@ from joulemap.show.present.document import Document, Grid, Section, choose_rows
 from joulemap.show.present.picture import Marks, Picture
 from joulemap.show.present.template import Template, join_clauses
 from joulemap.show.run import show_limit, show_sure
-from joulemap.show.run_name import join_names, name_all, name_first, name_run
+from joulemap.show.run_name import drop_settings, join_names, name_all, name_first, name_run
 from joulemap.show.title import Title
 
 ALONE: Final = Template(
@@ -54,11 +55,15 @@ ONE_CHIP: Final = Template(
     "{busy:range}, depending on the model."
 )
 OF_MODELS: Final = {
-    "energy_per_inference": Template("{name} uses the least energy per inference for {count} of {models} models"),
-    "throughput": Template("{name} has the highest throughput for {count:n model}"),
+    "energy_per_inference": Template("{name} for energy per inference ({count} of {models} models)"),
+    "throughput": Template("{name} for throughput ({count} of {models})"),
 }
 """Metric -> clause on the chip that is best for most models."""
 
+ON_EACH: Final = Template("{head}; batch {batch} on {name}, {rival_batch} on {rival}")
+AT_EACH: Final = Template("{head}, at batch {batch}[ and {other_batch}]")
+ON: Final = Template("batch {batch} on {name}")
+EFFICIENT: Final = Template("with {chips:and}, inferences per joule come within 10 % of the most")
 COURSE: Final = Template("[{settings:list}: ]{nouns:and}: {course}")
 ALWAYS: Final = Template("{name} is best at every batch")
 FIRST: Final = Template("{name} is best from batch {batch}{turns}")
@@ -98,7 +103,14 @@ def describe_answer(facts: Facts) -> str:
         able = [*(WITHIN(bound=one.bound.value) for one in facts.of(Limit)), *([SOLD] if is_sold else [])]
         return finish([(ONLY if run.is_available else NEVER)(name=name_run(run), able=able)], run)
     if len(models) == 1:
-        return describe_choices(choices, facts.runs)
+        runs, goals = _find_taken(facts)
+        batches = [round(facts.find_values(run)[goal].value) for run, goal in zip(runs, goals, strict=True)]
+        named = drop_settings(facts.runs, runs)
+        name, rival = (name_run(named[run]) for run in runs)
+        batch, other = batches
+        given = {"batch": batch, "rival_batch": other, "other_batch": other if other != batch else ""}
+        given |= {"name": name, "rival": rival}
+        return describe_choices(choices, facts.runs, ON_EACH, AT_EACH, **given)
     names = {name_first(facts.runs, one) for one in entries}
     if len(names) == 1:
         lean, busy = (
@@ -111,11 +123,28 @@ def describe_answer(facts: Facts) -> str:
         won = Counter(name_first(facts.runs, one) for one in choices if one.metric == metric)
         name, count = won.most_common(1)[0]
         clauses.append(template(name=name, count=count, models=len(models)))
-    return "; ".join(clauses) + "."
+    return ", ".join(clauses) + "."
+
+
+def _find_taken(facts: Facts) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Return the runs of the decision, and of each the value of its row that is its batch."""
+    decision = decide(list_decided(facts), facts.runs)
+    return decision.runs, ("energy_batch", "throughput_batch" if decision.is_trade else "energy_batch")
+
+
+def _describe_efficient(facts: Facts) -> list[str]:
+    """Return a line on the smallest batches that nearly reach the least energy, if they are smaller than its own."""
+    runs = _find_taken(facts)[0] if len(facts.of(Entry)) > 1 else facts.of(Entry)[0].runs[:1]
+    named, values = drop_settings(facts.runs, runs), {run: facts.find_values(run) for run in runs}
+    small = {run: one for run, one in values.items() if one["efficient_batch"].value < one["energy_batch"].value}
+    chips = [ON(batch=round(one["efficient_batch"].value), name=name_run(named[run])) for run, one in small.items()]
+    return [EFFICIENT(chips=chips)] if chips else []
 
 
 def list_reasons(facts: Facts) -> list[str]:
-    """Return lines on why: chips beyond the limit, turns, falls, and named hardware that cannot be bought."""
+    """Return lines on why: chips beyond the limit, efficient batches, turns, falls, and named hardware that cannot be
+    bought.
+    """
     decided = list_decided(facts)
     beyond = [
         NOT_SOLD(name=name_first(facts.runs, one), clause=describe_choice(one, facts.runs))
@@ -127,7 +156,8 @@ def list_reasons(facts: Facts) -> list[str]:
     names = WHY if all(not one.model for one in decided) else WHY[:1]
     first = tuple(filter(None, (decided[0].model, *facts.runs[decided[0].run].settings)))
     turns = list_turns(facts, names=names, settings=first)
-    return [*limits, *beyond[:1], *turns, *falls]
+    efficient = _describe_efficient(facts) if all(not one.model for one in decided) else []
+    return [*limits, *beyond[:1], *efficient, *turns, *falls]
 
 
 def describe_limit(limit: Limit, runs: Mapping[int, Subject]) -> str:

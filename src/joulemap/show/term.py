@@ -10,7 +10,7 @@ from joulemap.ask.cause import (
     IDLE,
     MOST,
     MOST_ALONG,
-    RESIDUAL as UNATTRIBUTED,
+    RESIDUAL,
     ROLE,
     list_causes,
     list_parts,
@@ -42,8 +42,7 @@ MOST_TIED_WHY: Final = 2
 ITSELF: Final = Template("{name} is compared with itself, so nothing differs")
 IN_PART: Final = Template("in {part}, {line}")
 MOSTLY_OF: Final = Template("{line}, mostly {cause}")
-LARGEST_IN: Final = Template("{line}; the largest part is {cause}")
-LARGEST_BUILT: Final = Template("{line}; the largest part of the architecture is {cause}")
+LARGEST: Final = Template("{line}; the largest {part} is {cause}")
 
 ACTIVITIES: Final[Mapping[str, str]] = {
     "compute": "computing",
@@ -53,21 +52,18 @@ ACTIVITIES: Final[Mapping[str, str]] = {
 }
 """Category of time -> what the chip does during it."""
 
-NO_COUNTER: Final = "energy that no counter explains"
 PLACES: Final = Template("{noun}: {more}, {less}")
 ALONG: Final = Template("{noun} {verb} {share} of the gap: {more}, {less}[ ({remark})]")
 AGAINST: Final = Template("{noun} {takes} {share} of the gap back: {more}, {less}[ ({remark})]")
 ABSOLUTE: Final = Template("{noun} {takes} {amount} more on {name}: {more}, {less}")
-RESIDUAL: Final = Template("{share} of the gap is energy that no counter explains, a fitted residual: {more}, {less}")
 SINGULAR: Final = (
     "static power",
     "static power of the host",
     "instruction fetch and scheduling",
     "the assumed host",
     "idle power",
-    NO_COUNTER,
 )
-PLURAL: Final = ("registers", "links", "board losses", "unattributed losses", "kernel launches")
+PLURAL: Final = ("registers", "links", "board losses", "kernel launches")
 """Nouns of roles that are no plurals, and of categories that are."""
 
 SIDE: Final = Template("{amount} on {name}[ ({units})]")
@@ -78,7 +74,7 @@ OPERANDS: Final = Template("{price} of kernel operands")
 PASSES: Final = Template("{count} ({passes} per MAC of the model)")
 PER: Final = Template("{price} each")
 NONE: Final = Template("none on {name}")
-NOUNS: Final = {UNATTRIBUTED: NO_COUNTER, HOST: "the assumed host", IDLE: "idle power"}
+NOUNS: Final = {HOST: "the assumed host", IDLE: "idle power"}
 """Term beside the roles -> its name."""
 BOTTLENECK: Final = Template("more subgraphs on {name}")
 ENERGY_AND_TIME: Final = Template("energy makes {energy:%} of the difference, time {time:%}")
@@ -99,14 +95,14 @@ def describe_difference(facts: Facts) -> str:
     else:
         line = f"{name_first(facts.runs, choice)} {describe_choice(choice, facts.runs)}"
         terms = list_parts(facts.of(Term))
+        known = [one for one in terms if one.name != RESIDUAL]
         first = next(iter(pick_causes(terms, 1)), None)
         if first is not None and first.part > 0.0 and not choice.tied and not choice.equal:
-            is_largest = first is terms[0]
+            is_largest = first is known[0]
+            part = "part of the architecture" if not is_largest else "part" if first is terms[0] else "known cause"
             is_most = is_largest and first.part >= MOST and facts.runs[choice.run].is_available
             if is_largest or first.part >= LEADING:
-                line = (MOSTLY_OF if is_most else LARGEST_IN if is_largest else LARGEST_BUILT)(
-                    line=line, cause=NO_COUNTER if first.name == UNATTRIBUTED else name_term(first)
-                )
+                line = (MOSTLY_OF if is_most else LARGEST)(line=line, part=part, cause=name_term(first))
     whole = IN_PART(part=facts.part, line=line) if facts.part else line
     return f"{whole[0].upper() if facts.part else whole[0]}{whole[1:]}."
 
@@ -213,8 +209,7 @@ def describe_term(term: Term, runs: Mapping[int, Subject], *, is_close: bool = F
     is_bottleneck = term.quantity == "time" and not term.is_shared and not has_none
     noun, share = _name_cause(term), term.part
     is_plural = noun in PLURAL if term.level != ROLE else noun not in SINGULAR
-    along = RESIDUAL if term.name == UNATTRIBUTED else ALONG
-    form = PLACES if is_close else ABSOLUTE if cancel else AGAINST if share < 0.0 else along
+    form = PLACES if is_close else ABSOLUTE if cancel else AGAINST if share < 0.0 else ALONG
     ends = [one.value for one in term.amounts]
     return form(
         noun=noun, more=more, less=less,

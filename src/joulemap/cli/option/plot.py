@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from joulemap.cli.argument import spell_line
-from joulemap.cli.command import option
+from joulemap.cli.command import advanced
 from joulemap.cli.output import OutputOptions, check_suffix, emit
 from joulemap.cli.panel import OUTPUT
 from joulemap.cli.voice import voice
@@ -35,7 +35,7 @@ class PageOptions:
     """Option for an HTML page of an answer."""
 
     panel: ClassVar[str] = OUTPUT
-    report: Path | None = option(None, "Also write an HTML page with figures.", metavar="FILE.html")
+    report: Path | None = advanced(None, "Also write an HTML page with figures.", metavar="FILE.html")
 
     def workspace(self, output: OutputOptions) -> Workspace:
         """Return the workspace of an output. Raises before any work if the page cannot be written."""

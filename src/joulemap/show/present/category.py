@@ -16,7 +16,7 @@ CATEGORY: Final[Mapping[str, str]] = {
     "control": "control",
     "static": "static power",
     "board": "board losses",
-    "unattributed": "unattributed losses",
+    "unattributed": "unattributed energy",
     "communication": "links",
     "host": "host",
 }

@@ -26,6 +26,9 @@ PROJECTION_MARK: Final = f"{PROJECTED} cannot be bought"
 _UNIT_SUFFIXES: Final = ("_bytes_per_s", "_per_s", "_bytes", "_js", "_j", "_s", "_w")
 _SUFFIXES: Final = (*_UNIT_SUFFIXES, "_fraction", "_ratio", "_count", "_fj")
 _SI_UNITS: Final = {"J", "s", "W", "B", "J/B", "Js", "1/s", "B/s", "Hz", "ops/s", "ops/J", "fJ", "g"}
+SPELLED: Final = {"Js": "J·s"}
+"""Unit -> how people write it."""
+
 _PLAIN_UNITS: Final = {"USD", "USD/h", "kWh", "mm2"}
 AMOUNTS: Final = {"s", "J", "B"}
 """Units that the count of an action has; other counts have the name of what is counted beside them."""
@@ -339,7 +342,7 @@ def show_quantity(value: float | None, unit: str) -> str:
         return f"{number}/s" if unit else number
     if unit == "1/J":
         return f"{format_si(value, '')}/J"
-    return format_si(value, unit)
+    return format_si(value, SPELLED.get(unit, unit))
 
 
 @number

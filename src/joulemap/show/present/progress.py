@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 DELAY_S: Final = 1.0
 """Seconds of work before the bar appears, so that short work shows none."""
 
+BESIDE: Final = 52
+"""Columns for the bar and the counts beside the activity, which never takes a second line."""
+
 ENDING: Final = "working out the answer"
 """Activity when all that was counted is done."""
 
@@ -91,6 +94,7 @@ class Bar:
         """Draw the line for the first time, in the thread of the timer."""
         from rich.console import Console
         from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+        from rich.table import Column
         from rich.text import Text
 
         class Left(ProgressColumn):
@@ -102,11 +106,13 @@ class Bar:
         with self._lock:
             if self._timer is None or self._drawn is not None:
                 return
+            console = self.console or Console(stderr=True)
+            column = Column(no_wrap=True, overflow="ellipsis", max_width=max(console.width - BESIDE, 1))
             bar = Progress(
-                TextColumn("{task.description}", markup=False),
+                TextColumn("{task.description}", markup=False, table_column=column),
                 BarColumn(bar_width=20),
                 Left(),
-                console=self.console or Console(stderr=True),
+                console=console,
                 transient=True,
             )
             self._drawn = bar, bar.add_task("", total=None)

@@ -27,9 +27,12 @@ FIRST_LOST_BYTE: Final = 0xDC80
 
 
 UNIT: Final = re.compile(
-    r"(?<=\d) (?=(?:%|[yzafpnµmkMGTPE]?(?:J|Js|s|W|B|b|bit|Hz|g|kg|m|V|A|USD|ops|Tops)(?:/\S+)?)(?!\w))"
+    r"(?<=\d) (?=(?:%|[yzafpnµmkMGTPE]?(?:J·s|J|s|W|B|b|bit|Hz|g|kg|m|V|A|USD|ops|Tops)(?:/\S+)?)(?!\w))"
 )
 """Pattern of the space between a number and its unit, which a table makes non-breaking."""
+
+NUMBER: Final = re.compile(r"(?<![\w.])\d[\d.,]*")
+"""Pattern of a number that is no part of a name."""
 
 HARD_SPACE: Final = "\N{NO-BREAK SPACE}"
 
@@ -116,6 +119,11 @@ def wrap_command(text: str, width: int | None) -> str:
         else:
             lines.append(f"  {part}")
     return " \\\n".join(lines)
+
+
+def count_numbers(text: str) -> int:
+    """Return the numbers of a text; the digits of names are none."""
+    return len(NUMBER.findall(text))
 
 
 def longest_word(texts: Iterable[str]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from joulemap.cli import LIMIT_HELP, OUTPUT, Model, PageOptions
-from joulemap.cli.command import command, option
+from joulemap.cli.command import advanced, command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.run import DeployedRunOptions
 from joulemap.system import ExitCode, frozen
@@ -17,7 +17,7 @@ from joulemap.wing.llm.option import ServedOutputOptions, ServerOptions
 class FleetRunOptions(DeployedRunOptions):
     """Options for running models whose requests wait in a queue and form batches."""
 
-    batch: str = option("", "Largest batches.", "--batch", "-b", metavar="N,...", shown="1,2,4,8,16,32,64")
+    batch: str = advanced("", "Largest batches.", "--batch", "-b", metavar="N,...", shown="1,2,4,8,16,32,64")
 
 
 @command

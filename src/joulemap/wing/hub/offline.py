@@ -71,6 +71,14 @@ def _refuse(address: Any) -> NoReturn:
     raise OfflineError(f"http://{':'.join(map(str, address[:2]))} was asked for")
 
 
+def describe_error(error: BaseException) -> str:
+    """Return an error's type and the first line of its text, with the first web address of the whole text."""
+    from joulemap.trace.guest import first_line
+
+    line, found = first_line(error), _ADDRESS.search(str(error))
+    return line if found is None or found[0] in line else f"{line} ({found[0]})"
+
+
 def find_request(error: BaseException) -> str:
     """Return the address that an `OfflineError` in the causes of an error reports as requested; empty without one."""
     cause: BaseException | None = error

@@ -22,11 +22,11 @@ from torch import nn
 from joulemap.construct import Guesses, InputSpec, ModelRequest, parse_input, read_setting
 from joulemap.domain import ModelEntry
 from joulemap.system import ModelError, UnknownNameError, UsageError, frozen
-from joulemap.trace.guest import first_line
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.tensor import DTYPES
 from joulemap.wing.hub import transformers
 from joulemap.wing.hub.name import hub_version
+from joulemap.wing.hub.offline import describe_error
 from joulemap.wing.hub.timm import build_timm
 
 TABLE: Final = Path(__file__).with_name("published.toml")
@@ -196,7 +196,7 @@ def _build_diffusers(model: Published, request: ModelRequest) -> nn.Module:
         with build_on_meta():
             module: nn.Module = kind(**settings)
     except Exception as error:
-        raise ModelError(f"{model.name} could not be built: {first_line(transformers.deepest(error))}") from error
+        raise ModelError(f"{model.name} could not be built: {describe_error(transformers.deepest(error))}") from error
     return module
 
 

@@ -11,8 +11,8 @@ import torch
 
 from joulemap.construct import ModelRequest
 from joulemap.system import ModelError, UnknownNameError, UsageError
-from joulemap.trace.guest import first_line
 from joulemap.trace.module import build_on_meta
+from joulemap.wing.hub.offline import describe_error
 
 _LOADS: Final = ("pretrained", "checkpoint_path", "pretrained_cfg", "pretrained_cfg_overlay")
 """Arguments of `timm.create_model` that affect only weights."""
@@ -38,9 +38,9 @@ def build_timm(request: ModelRequest, arguments: Mapping[str, Any]) -> tuple[tor
         unknown = re.search(r"unexpected keyword argument\D*?'(\w+)'", str(error))
         if unknown and unknown[1] in arguments:
             raise UsageError(f"{request.model} takes no argument {unknown[1]}; {_takes(timm, request)}") from error
-        raise ModelError(f"{request.model} could not be built: {first_line(error)}") from error
+        raise ModelError(f"{request.model} could not be built: {describe_error(error)}") from error
     except Exception as error:
-        raise ModelError(f"{request.model} could not be built: {first_line(error)}") from error
+        raise ModelError(f"{request.model} could not be built: {describe_error(error)}") from error
     return module, (torch.empty((request.batch or 1, *_image_of(module, arguments)), device="meta"),)
 
 

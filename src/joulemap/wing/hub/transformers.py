@@ -12,13 +12,12 @@ import torch
 
 from joulemap.construct import Guesses, InputSpec, ModelRequest, read_setting
 from joulemap.system import ModelError, UnknownNameError, UsageError
-from joulemap.trace.guest import first_line
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.packed.convert import SETTING, store_weights
 from joulemap.wing.hub.configuration import check_sizes, read_checkpoint_files
 from joulemap.wing.hub.guess import guess_inputs
 from joulemap.wing.hub.modality import find_setting, is_configuration
-from joulemap.wing.hub.offline import find_request
+from joulemap.wing.hub.offline import describe_error, find_request
 
 HEADS: Final = ("Model", "Encoder", "Decoder", "Backbone")
 """Suffixes of class names that are models, in addition to names with `For`."""
@@ -79,7 +78,7 @@ def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Guesses 
             raise ModelError(
                 f"{request.model} needs {asked}, but joulemap downloads nothing: give a complete configuration"
             ) from error
-        raise ModelError(f"{request.model} could not be built: {first_line(deepest(error))}") from error
+        raise ModelError(f"{request.model} could not be built: {describe_error(deepest(error))}") from error
     if request.sizes is not None or any(not spec.name for spec in request.inputs):
         return module, None, notes
     given: Mapping[str, InputSpec] = {spec.name: spec for spec in request.inputs}
@@ -189,7 +188,7 @@ def _find(transformers: Any, name: str) -> Any:
     try:
         return getattr(transformers, name)
     except Exception as error:
-        raise ModelError(f"{name} could not be imported: {first_line(deepest(error))}") from error
+        raise ModelError(f"{name} could not be imported: {describe_error(deepest(error))}") from error
 
 
 def _find_configuration(transformers: Any, request: ModelRequest, values: Mapping[str, Any] | None, head: Any) -> Any:

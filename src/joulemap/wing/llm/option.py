@@ -54,7 +54,7 @@ class ServerOptions:
         "",
         "Serving engine, e.g. vllm, vllm@2024, sglang, trtllm, llamacpp or hf.",
         metavar="NAME",
-        shown=f"{ENGINE}; llamacpp for GGUF, or with a local CPU or Apple GPU",
+        shown=f"{ENGINE}; llamacpp for GGUF or local chips",
         complete=complete_engines,
     )
     devices: str = option("", DEVICES_HELP, metavar="N,...", shown="best number, up to a node")
@@ -242,7 +242,7 @@ class ServedRunOptions(ManyRunOptions):
         is_list=True,
         shown="as published",
     )
-    weight_precision: str = option("", WEIGHT_HELP, metavar="FORMAT", shown="as published", complete=complete_weights)
+    weight_precision: str = advanced("", WEIGHT_HELP, metavar="FORMAT", shown="as published", complete=complete_weights)
     runtime: str = option("", is_absent=True)
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.ask import Caveat, Choice, Entry, Facts, Share, Subject
+from joulemap.ask import Caveat, Choice, Entry, Facts, Share, Subject, find_decision
 from joulemap.show import (
     MOST_WHY,
     Template,
@@ -67,12 +67,16 @@ def name_batches(facts: Facts) -> dict[int, Subject]:
 def describe_answer(facts: Facts) -> str:
     """Return the decision among chips by energy per token and TPOT, or the values of the only chip."""
     batches = {one.run: round(one.values["batch"].value) for one in facts.of(Entry)}
-    if choices := facts.of(Choice):
-        first, last = (choices * 2)[:2]
-        fast, cheap = batches[first.run], batches[last.run]
-        is_led = not last.tied or facts.runs[first.run].hardware == facts.runs[last.run].hardware
-        is_told = fast != cheap and last.metric == COST and is_led
-        return describe_choices(choices[:2], facts.runs, AT_BATCHES if is_told else None, fast=fast, cheap=cheap)
+    if (decision := find_decision(facts)) is not None:
+        first, *others = facts.of(Choice)
+        names = [name_run(facts.runs[one]) for one in (decision.run, decision.runs[-1 if decision.is_trade else 0])]
+        at = {one.metric: one for one in (first, *others[:1])}
+        chosen = zip((first, at.get(COST, first)), names, strict=True)
+        fast, cheap = (
+            next(batches[one] for one in choice.runs if name_run(facts.runs[one]) == name) for choice, name in chosen
+        )
+        add = [AT_BATCHES] * (fast != cheap)
+        return describe_choices(facts.of(Choice), facts.runs, *add, fast=fast, cheap=cheap)
     entries = facts.of(Entry)
     most = max(entries, key=lambda one: one.values["tokens_per_s"].value)
     fastest = min(entries, key=lambda one: one.values["time_per_token"].value)

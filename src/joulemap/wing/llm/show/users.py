@@ -52,8 +52,8 @@ MET: Final = Template("yes[, {chance:chance}]")
 FAR: Final = 10.0
 """Ratio of a time to its target from which the answer shows the ratio without decimals."""
 KEPT: Final = Template(
-    "{servers} {verb} the target[ ({chance} sure)] at the lowest {noun}[ of those at least {least} sure]: {value}"
-    "[ and {energy}] per million prompt and output tokens."
+    "{servers} {verb} the target[ ({chance} sure)] at the lowest {noun}[ of those {least} sure]: {value}"
+    "[ and {energy}] per million tokens."
 )
 MISSED: Final = Template("No deployment meets the target; the nearest ({servers}) has {missed}.")
 MISS: Final = Template("{ratio:x} the {noun}")

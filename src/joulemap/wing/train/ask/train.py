@@ -61,6 +61,7 @@ VALUES: Final[Mapping[str, tuple[str, str, str]]] = {
     "cost": ("usd_per_million", "USD", "usd_half_width"),
     "mfu": ("utilization_fraction", "", ""),
     "peak": ("peak_ops_per_s", "ops/s", ""),
+    "memory": ("memory_fraction", "", ""),
     "memory_bound": ("memory_bound_fraction", "", ""),
     "bandwidth": ("memory_bandwidth_bytes_per_s", "B/s", ""),
     "total": ("total_s", "s", ""),

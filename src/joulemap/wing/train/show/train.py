@@ -65,8 +65,9 @@ SHOWN: Final = 20
 ANALYZE: Final = Template("analyze {step} {spelled} --precision {precision} --batch {micro_batch}")
 PAID: Final = Template("cost and carbon: {use}; `joulemap cost --show details` lists the other assumptions")
 
-ONLY: Final = Template("Expect {most}{rate} {unit} from {name}[, at {sample} per sample].")
-BEST: Final = Template("Use {name}: it trains at {most}{rate} {unit}[ and uses {sample} per sample].")
+PACE: Final = "[a step takes {step}, ]{most}{rate} {unit}[, {cost} per million samples]."
+ALONE: Final = Template(f"{{name}} fits it in {{memory:%}} of its memory[, {{lacking}} does not]: {PACE}")
+BEST: Final = Template(f"Use {{name}}, which fills {{memory:%}} of its memory: {PACE}")
 AT_MOST: Final = "at most "
 PRICED: Final = Template("{head}; a sample costs {ratio:x} {word}")
 TOKENS, SAMPLES = "tokens/s", "samples/s"
@@ -110,18 +111,24 @@ def describe_answer(facts: Facts) -> str:
         ratio = _compare(facts, "cost", decision.runs) if len(decision.leads) < 3 else None
         word = "less" if (ratio or 1.0) < 1.0 else "more"
         priced = None if ratio is None else max(ratio, 1.0 / ratio)
-        add = PRICED if priced is not None and priced > TIE_RATIO else None
-        return describe_choices(facts.of(Choice), facts.runs, add, ratio=priced, word=word)
+        add = [PRICED] if priced is not None and priced > TIE_RATIO else []
+        return describe_choices(facts.of(Choice), facts.runs, *add, ratio=priced, word=word)
+    if told := next(_describe_total(facts), ""):
+        return f"{told}."
     entry = facts.of(Entry)[0]
     values = entry.values
     unit, rate = (TOKENS, values["tokens_per_s"]) if "tokens_per_s" in values else (SAMPLES, values["samples_per_s"])
     is_bound = any(one.kind == "lower_bound" for one in facts.of(Caveat))
-    return (BEST if len(facts.of(Entry)) > 1 else ONLY)(
+    lacking = {name_run(facts.runs[one.run]) for one in facts.of(Caveat) if one.kind == "too_large"}
+    return (BEST if len(facts.of(Entry)) > 1 else ALONE)(
         name=name_run(facts.runs[entry.run]),
+        memory=values["memory"].value,
+        lacking=lacking.pop() if len(lacking) == 1 else "",
+        step=show_quantity(values["step"].value, "s") if "step" in values and not is_bound else "",
         most=AT_MOST if is_bound else "",
         rate=show_quantity(rate.value, "").strip(),
         unit=unit,
-        sample=show_range(values["energy_per_sample"]) if "energy_per_sample" in values else None,
+        cost=show_quantity(values["cost"].value, values["cost"].unit) if "cost" in values else "",
     )
 
 
@@ -133,7 +140,8 @@ def _compare(facts: Facts, metric: str, runs: Sequence[int]) -> float | None:
 
 def list_reasons(facts: Facts) -> list[str]:
     """Return lines on the whole training, on what limits a step, and on its parts beside the two passes."""
-    return [*_describe_total(facts), _describe_limit(facts), *_describe_extra(facts)][:MOST_WHY]
+    totals = _describe_total(facts) if find_decision(facts) else ()  # otherwise the first line
+    return [*totals, _describe_limit(facts), *_describe_extra(facts)][:MOST_WHY]
 
 
 def describe_refused(facts: Facts) -> str:
