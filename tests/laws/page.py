@@ -20,6 +20,9 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "laws.md"
 WIDTH: Final = 120
 """Columns of a page."""
 
+NAMED: Final = 3
+"""Laws of a group that the page names."""
+
 HEAD: Final = """# Laws: what no answer may say
 
 A measurement shows by how much a number is wrong, for one chip and one model. A law shows that a number cannot be
@@ -35,14 +38,17 @@ in `runs`). Its ranges are a thousandfold wide and Trust begins with it, so that
 TRIED: Final = """\
 ## Which laws are only tried?
 `make laws` tries all laws on random networks, chips, settings and commands, and fails if a comparison breaks one
-without a reason that stands below. `tests/laws/laws.toml` states each law with its tolerance.
+without a reason that stands below. `tests/laws/laws.toml` states each law with its tolerance, in these groups:
 """
 
 KERNELS: Final = """
 ## Which spellings of a network may differ?
 Two spellings may differ by more than a law allows if they have other numbers of kernels, or if a compiler leaves one
-of them to a host. All other reasons are in this list (`tests/laws/kernels.toml`). A known fault is a difference without
-a measurement.
+of them to a host. All other differences are in this table, and `tests/laws/kernels.toml` explains each by a kernel and
+its source. A known fault is a difference without a measurement.
+
+| spelling | where | up to | known fault |
+|---|---|---|---|
 """
 
 
@@ -83,7 +89,8 @@ def _list_lines(court: Court, seed: int, seconds: float) -> Iterator[str]:
     evaluated = {law.name for law in EVALUATED}
     tried = [law for law in LAWS if law.name not in evaluated]
     for group in dict.fromkeys(law.group for law in tried):
-        yield _wrap(f"{group[0].upper()}{group[1:]}: {'; '.join(law.name for law in tried if law.group == group)}")
+        names = [law.name for law in tried if law.group == group]
+        yield _wrap(f"{group[0].upper()}{group[1:]}: {len(names)} laws, such as {', '.join(names[:NAMED])}")
     total = sum(court.compared.values())
     command = f"`python -m laws --seed {seed} --write`, in tests"
     yield "\n" + "\n".join(
@@ -102,15 +109,13 @@ def _list_lines(court: Court, seed: int, seconds: float) -> Iterator[str]:
         fault = "a known fault: " if is_fault else ""
         yield _wrap(f"{laws} ({subjects}, up to {max(one.most for one in many):g}x): {fault}{why}")
 
-    yield KERNELS
+    yield KERNELS.rstrip("\n")
     yield from map(_describe_kernel, sorted(read_explained(), key=lambda one: one.is_fault))
 
 
 def _describe_kernel(one: Explained) -> str:
-    places = [f"`{name}`" for name in (one.of_class, one.chip, one.runtime) if name != "*"]
-    where = f" on {', '.join(places)}" if places else ""
-    fault = "a known fault: " if one.is_fault else ""
-    return _wrap(f"`{one.spelling}`{where}, up to {one.most:g}x: {fault}{one.kernel} ({one.source})")
+    places = ", ".join(f"`{name}`" for name in (one.of_class, one.chip, one.runtime) if name != "*")
+    return f"| `{one.spelling}` | {places} | {one.most:g}x | {'yes' if one.is_fault else ''} |"
 
 
 def _find_reason(one: Exempt) -> tuple[bool, str]:
