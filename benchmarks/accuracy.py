@@ -36,9 +36,10 @@ FURTHEST: Final = 3
 """Maximum kinds of operators that a sentence names."""
 WIDTH: Final = 120
 CALIBRATION_TEXT: Final = """\
-The table shows mean errors of class defaults, of the fit, and of fits to all other model families. The last four columns
-are scored on the held-out family; `rank` is the rank correlation. `joulemap calibrate h200_sxm --dry-run` prints the errors by precision, batch and family. Formulas and class defaults were chosen with knowledge of
-these measurements.
+The table shows mean errors of class defaults, of the fit, and of fits to all other model families. The last four
+columns are scored on the held-out family; `rank` is the rank correlation. `joulemap calibrate h200_sxm --dry-run`
+prints the errors by precision, batch and family. Formulas and class defaults were chosen with knowledge of these
+measurements.
 """
 
 HEAD: Final = f"""\
@@ -54,8 +55,8 @@ and streaming rates of Hailo refer to batch 1. `fp16` in published rows is mixed
 configuration, the median is scored.
 
 Results that no prediction covers are excluded: other image sizes, several cards that share a multi-stream, MLPerf
-server results, and an Orin that also uses its accelerators. So are engines whose host starts each kernel separately, and
-unstated reduced power limits (MaxQ). A stated limit selects a mode, such as `h100_pcie@215W`.
+server results, and an Orin that also uses its accelerators. So are engines whose host starts each kernel separately,
+and unstated reduced power limits (MaxQ). A stated limit selects a mode, such as `h100_pcie@215W`.
 """
 
 SPLIT_TEXT: Final = """\
@@ -82,10 +83,11 @@ After `joulemap measurements import public:NAME`, `joulemap validate --by kind` 
 LADDER_TEXT: Final = """\
 ### Held-out shapes and boards
 The coefficients of the GPU class are the same for all boards. They were also fitted without a quarter of the shapes and
-without one board, and scored on the rows left out. The roofline uses 72 % of the peak, 80 % of the bandwidth and 2 µs per
-kernel. The table shows mean errors of kinds with at least 300 rows; `make ladder` adds the others, medians, boards and
-the gain of each modelled effect. The formulas were chosen with knowledge of all these rows, so other sources may have
-somewhat larger errors. A coefficient that depends on one board keeps its built-in value when that board is held out.
+without one board, and scored on the rows left out. The roofline uses 72 % of the peak, 80 % of the bandwidth and 2 µs
+per kernel. The table shows mean errors of kinds with at least 300 rows; `make ladder` adds the others, medians, boards
+and the gain of each modelled effect. The formulas were chosen with knowledge of all these rows, so other sources may
+have somewhat larger errors. A coefficient that depends on one board keeps its built-in value when that board is held
+out.
 """
 
 LEFT_TEXT: Final = """\

@@ -91,8 +91,8 @@ HEAD: Final = """\
 # Can I trust it for my chip?
 
 The answer depends on the class of your chip, on the quantity, and on how near your work is to what was measured. This
-table has **held-out measurements** alone: no coefficient, calibration or interval was chosen with a row of it. About
-80 % of the rows should be inside their 80 % interval.
+table has **held-out measurements** alone: no coefficient, calibration or interval was chosen with a row of it. About 80
+% of the rows should be inside their 80 % interval.
 """
 
 AFTER: Final = """\
@@ -109,9 +109,9 @@ any answer says what its intervals rest on:
 
 Errors on this page are |predicted / measured - 1| in per cent; `bias` is the signed mean, positive if predictions are
 too high. Others measured all rows except those of an H100. Four groups are not wholly held out. The H100 has its own
-intervals, fp8 rows of L40S corrected the formula of the quantization kernel, and rows of CPUs chose the extra half-width
-of 0.2 for their engines. Rows of joulebench were compared with the static power of the A100 PCIe 80 GB. Intervals are
-scored with the board left out for whole models, and with the source left out for served models.
+intervals, fp8 rows of L40S corrected the formula of the quantization kernel, and rows of CPUs chose the extra
+half-width of 0.2 for their engines. Rows of joulebench were compared with the static power of the A100 PCIe 80 GB.
+Intervals are scored with the board left out for whole models, and with the source left out for served models.
 
 `docs/scoreboard.csv` has all these numbers, also of groups that are too small for these tables.
 """
@@ -128,8 +128,8 @@ left out. The last column also leaves out the generation (microarchitecture). En
 """
 
 BEHIND: Final = """\
-Median / mean errors on the rows that both predict, the nearest predictor first. BLIS is computed for vLLM and SGLang
-on A100 SXM and H100, and LLM-Viewer for single boards. aiconfigurator has the boards of its kernel tables, to some of
+Median / mean errors on the rows that both predict, the nearest predictor first. BLIS is computed for vLLM and SGLang on
+A100 SXM and H100, and LLM-Viewer for single boards. aiconfigurator has the boards of its kernel tables, to some of
 which joulemap was fitted too. `docs/scoreboard.csv` also has EcoLogits and formulas of a data sheet (FLOP / peak, TDP,
 size / bandwidth).
 """
