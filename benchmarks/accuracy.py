@@ -18,9 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from joulemap.catalog.calibration import SHIPPED, read_calibration
 from joulemap.domain.settings import ScoreDivision
-from joulemap.physics.record.calibration import CalibrationError
 from joulemap.workspace import Workspace
 from scoreboard_page import FITTED_MARK, PAGE, split_page
 
@@ -36,10 +34,9 @@ FURTHEST: Final = 3
 """Maximum kinds of operators that a sentence names."""
 WIDTH: Final = 120
 CALIBRATION_TEXT: Final = """\
-The table shows mean errors of class defaults, of the fit, and of fits to all other model families. The last four
-columns are scored on the held-out family; `rank` is the rank correlation. `joulemap calibrate h200_sxm --dry-run`
-prints the errors by precision, batch and family. Formulas and class defaults were chosen with knowledge of these
-measurements.
+## Cross-validation of calibrations
+`joulemap calibrate h200_sxm --dry-run` prints the errors of class defaults, of the fit, and of fits to all other model
+families. Formulas and class defaults were chosen with knowledge of these measurements.
 """
 
 HEAD: Final = f"""\
@@ -84,10 +81,9 @@ LADDER_TEXT: Final = """\
 ### Held-out shapes and boards
 The coefficients of the GPU class are the same for all boards. They were also fitted without a quarter of the shapes and
 without one board, and scored on the rows left out. The roofline uses 72 % of the peak, 80 % of the bandwidth and 2 µs
-per kernel. The table shows mean errors of kinds with at least 300 rows; `make ladder` adds the others, medians, boards
-and the gain of each modelled effect. The formulas were chosen with knowledge of all these rows, so other sources may
-have somewhat larger errors. A coefficient that depends on one board keeps its built-in value when that board is held
-out.
+per kernel. The table shows mean errors of kinds with at least 1,000 rows. `make ladder` adds the others, medians,
+boards and the gain of each modelled effect, and `make ladder-models` whole models. The formulas were chosen with
+knowledge of all these rows, so other sources may have somewhat larger errors.
 """
 
 LEFT_TEXT: Final = """\
@@ -233,11 +229,6 @@ def per_cent(value: float | None) -> str:
     return "-" if value is None else f"{100.0 * value:.1f}"
 
 
-def number(value: float | None) -> str:
-    """Return a correlation with three digits; a dash for None."""
-    return "-" if value is None else f"{value:.3f}"
-
-
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
     """Yield the lines of a table, and an empty line."""
     yield f"| {' | '.join(header)} |"
@@ -305,55 +296,6 @@ def _by_hardware(rows: Iterable[Row]) -> list[tuple[str, list[Row]]]:
     return sorted(found.items())
 
 
-def cross_validation_lines(calibration: str, errors: Sequence[CalibrationError]) -> Iterator[str]:
-    """Yield the table of a calibration's errors by quantity and runtime.
-
-    Class defaults and the full fit have mean errors only; the fits with a family held out have all figures.
-    """
-    if not errors:
-        return
-    groups: dict[tuple[str, str, str], dict[str, CalibrationError]] = {}
-    for error in errors:
-        if not error.family and (not error.runtime or not error.precision):
-            groups.setdefault((error.quantity, error.runtime, error.precision), {}).setdefault(error.split, error)
-    yield f"### {calibration}"
-    yield from table(
-        ("quantity", "runtime", "precision", "rows", "class defaults", "fitted", "held out", "median", "worst", "rank"),
-        (
-            (
-                quantity,
-                runtime or "all",
-                precision or "all",
-                found["fitted"].row_count,
-                _mean(found.get("uncalibrated")),
-                _mean(found["fitted"]),
-                *_left_out(found.get("cross_validated")),
-            )
-            for (quantity, runtime, precision), found in groups.items()
-        ),
-    )
-
-
-def _mean(error: CalibrationError | None) -> str:
-    return per_cent(error.mean_error_fraction if error else None)
-
-
-def _left_out(error: CalibrationError | None) -> tuple[str, str, str, str]:
-    if error is None:
-        return ("-",) * 4
-    return (
-        per_cent(error.mean_error_fraction),
-        per_cent(error.median_error_fraction),
-        per_cent(error.worst_error_fraction),
-        number(error.rank_correlation),
-    )
-
-
-def read_cross_validations(folder: Path = SHIPPED) -> dict[str, Sequence[CalibrationError]]:
-    """Return calibration -> the errors in its file."""
-    return {path.stem: read_calibration(path).errors for path in sorted(folder.glob("*.toml"))}
-
-
 def pair_lines(workspace: Workspace, *queries: str, of: str = "runtime") -> Iterator[str]:
     """Yield the table of how often the better of two chips is named, for pairs measured at the same configuration."""
     header = (of, "pairs", "% correct", "pairs more than 10 % apart", "% correct")
@@ -369,7 +311,6 @@ def pair_lines(workspace: Workspace, *queries: str, of: str = "runtime") -> Iter
 
 def write_page(
     workspace: Workspace,
-    cross_validations: Mapping[str, Sequence[CalibrationError]],
     left_out: Iterable[str] = (),
     sureness: Callable[[Workspace], Iterable[str]] = lambda _: (),
 ) -> str:
@@ -388,11 +329,7 @@ def write_page(
     scored = f"{sum(counts.values()):,} rows of {len(counts)} chips and modes are scored."
     lines = [HEAD, scored, "", SPLIT_TEXT]
     lines += sureness(workspace)
-    if cross_validations:
-        lines += ["## Cross-validation of calibrations", CALIBRATION_TEXT]
-        for name, rows in cross_validations.items():
-            lines += cross_validation_lines(name, rows)
-    lines += ["## Where are the largest errors?"]
+    lines += [CALIBRATION_TEXT, "## Where are the largest errors?"]
     lines += failure_lines(operators)
     lines += wall_lines(ask("scope"))
     lines += [LEFT_TEXT, PAIR_TEXT]
@@ -404,11 +341,11 @@ def write_page(
 
 
 def climb_ladder() -> list[str]:
-    """Return the lines of the ladder's tables."""
+    """Return the lines of the ladder's table."""
     import ladder
 
     bench = ladder.make_bench(ladder.scored_tables(), every=1)
-    return [*ladder.kind_lines(bench, ladder.climb_all(bench, _tell)), *ladder.model_lines((), _tell)]
+    return list(ladder.kind_lines(bench, ladder.climb_all(bench, _tell)))
 
 
 def main() -> None:
@@ -421,7 +358,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
         workspace = Workspace(options.database or Path(folder) / "accuracy.duckdb", talk=_tell)
-        page = write_page(workspace, read_cross_validations(), climb_ladder(), sureness_lines)
+        page = write_page(workspace, climb_ladder(), sureness_lines)
     if options.prints:
         sys.stdout.write(page)
     else:

@@ -152,7 +152,7 @@ FIXED: Final = "roofline: 72 %, 80 %, 2 µs"
 FITTED: Final = "roofline, three numbers fitted for each kind"
 MODEL: Final = "the model"
 
-MANY: Final = 300
+MANY: Final = 1_000
 """Minimum rows of a kind of docs/accuracy.md."""
 
 STEP: Final = 1e-3

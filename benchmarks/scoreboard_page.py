@@ -58,8 +58,8 @@ LARGE: Final = 15
 UNDRAWN: Final = ("FLOP / peak",)
 """Predictors that are far off everywhere and would widen the figure."""
 
-PLAIN: Final = ("FLOP / peak", "TDP", "size / bandwidth")
-"""Predictors that are one division of a data sheet; only docs/scoreboard.csv has them."""
+PLAIN: Final = ("FLOP / peak", "TDP", "linear", "roofline", "size / bandwidth")
+"""Predictors that are formulas of a data sheet; only docs/scoreboard.csv has them."""
 
 LEAST: Final = 10
 """Minimum number of rows of a line of predictors that joulemap is closer than."""
@@ -128,10 +128,9 @@ left out. The last column also leaves out the generation (microarchitecture). En
 """
 
 BEHIND: Final = """\
-Median / mean errors on the rows that both predict, the nearest predictor first. BLIS is computed for vLLM and SGLang on
-A100 SXM and H100, and LLM-Viewer for single boards. aiconfigurator has the boards of its kernel tables, to some of
-which joulemap was fitted too. `docs/scoreboard.csv` also has EcoLogits and formulas of a data sheet (FLOP / peak, TDP,
-size / bandwidth).
+Median / mean errors on the rows that both predict. Each predictor has the quantity with the most rows, and of several
+the one that it predicts best; `docs/scoreboard.csv` has the others, smaller groups and plain formulas. LLM-Viewer has
+single boards, and aiconfigurator the boards of its kernel tables, to some of which joulemap was fitted too.
 """
 
 
@@ -305,15 +304,13 @@ def _energy(scored: Sequence[Line], evidence: Sequence[Line]) -> Iterator[str]:
     )
     yield ""
     yield from _rows(
-        ("source", "class", "boundary", "quantity", "rows", "median", "mean", "bias", "% in the 80 % interval"),
+        ("source", "class", "boundary", "quantity", "rows", "median", "bias", "% inside"),
         (
-            (
-                one.name, *one.quantity.split(), f"{one.row_count:,}",
-                *map(per_cent, (one.median, one.mean, one.bias)), _cover(one),
-            )
+            (one.name, *one.quantity.split(), f"{one.row_count:,}", *map(per_cent, (one.median, one.bias)), _cover(one))
             for one in scored
+            if one.row_count > 1
         ),
-    )  # fmt: skip
+    )
 
 
 def _rows(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
@@ -352,20 +349,18 @@ def _beside(lines: Iterable[Line]) -> Iterator[str]:
 
 
 def _behind(lines: Iterable[Line]) -> Iterator[str]:
-    """Yield the table of predictors with larger errors: a row for those that predict the same measurements."""
-    rows: dict[tuple[str, ...], list[Line]] = defaultdict(list)
-    for one in lines:
+    """Yield the table of predictors with larger errors, each by the quantity with the most rows, and of several by its
+    best one.
+    """
+    best: dict[str, Line] = {}
+    for one in sorted(lines, key=lambda one: (one.row_count, -one.peer_mean)):
         if one.row_count >= LEAST and one.peer not in PLAIN and one.quantity not in RESTATED:
-            rows[one.name, one.of, f"{one.row_count}", _pair(one.median, one.mean)].append(one)
+            best[one.peer] = one
     told = (
-        (*row, "; ".join(f"{one.peer} {_pair(one.peer_median, one.peer_mean)}" for one in sorted(others, key=_nearest)))
-        for row, others in sorted(rows.items(), key=lambda item: (item[0][:2], -item[1][0].row_count))
+        (one.peer, one.name, one.of, one.row_count, _pair(one.peer_median, one.peer_mean), _pair(one.median, one.mean))
+        for one in sorted(best.values(), key=lambda one: one.peer_mean)
     )
-    yield from _rows(("source", "quantity", "rows", "joulemap", "others"), told)
-
-
-def _nearest(one: Line) -> float:
-    return one.peer_mean
+    yield from _rows(("other predictor", "source", "quantity", "rows", "its error", "joulemap's"), told)
 
 
 def _pair(median: float, mean: float) -> str:
@@ -374,9 +369,9 @@ def _pair(median: float, mean: float) -> str:
 
 def _table(header: Iterable[str], lines: Iterable[Line]) -> Iterator[str]:
     yield from _rows(
-        (*header, "rows", "median", "mean", "bias", "% in the 80 % interval"),
+        (*header, "rows", "median", "bias", "% inside"),
         (
-            (one.name, one.of, f"{one.row_count:,}", *map(per_cent, (one.median, one.mean, one.bias)), _cover(one))
+            (one.name, one.of, f"{one.row_count:,}", *map(per_cent, (one.median, one.bias)), _cover(one))
             for one in lines
         ),
     )
