@@ -52,7 +52,7 @@ MANY: Final = 2_000
 FEW: Final = 8
 """Minimum number of rows of a drawn line."""
 
-LARGE: Final = 15
+LARGE: Final = 16
 """Minimum number of rows of a line of the table by source."""
 
 UNDRAWN: Final = ("FLOP / peak",)
@@ -275,6 +275,8 @@ def _apart(scored: Sequence[Line]) -> Iterator[str]:
     rows: list[tuple[object, ...]] = []
     for name, some in pairs.items():
         first, last = sorted(some, key=lambda one: "generation" in one.quantity)
+        if first.row_count < FEW:
+            continue
         cells = f"{first.row_count:,}", per_cent(first.median), _cover(first), _cover(last)
         rows.append((CLASSES.get(name, name), *cells))
     header = "class or vendor", "times", "median error", "% inside", "generation out"
@@ -424,7 +426,7 @@ def _describe(lines: Iterable[Line]) -> Iterator[str]:
     yield "## Who measured, and what was predicted?"
     yield textwrap.fill(
         "`joulemap measurements list --format json` cites the sources of rows that ship, `joulemap measurements "
-        "tables` those to import, and `benchmarks/peer/source.toml` these, with publisher and conditions. "
+        "tables` those to import, and `benchmarks/peer/source.toml` these, with publisher, conditions and command. "
         "`joulemap validate --source NAME` scores a source; `--by split` separates fitted rows.",
         WIDTH,
     )
@@ -432,7 +434,6 @@ def _describe(lines: Iterable[Line]) -> Iterator[str]:
     for name in dict.fromkeys(one.name for one in lines):
         if (one := sources().get(name)) is not None:
             yield textwrap.fill(f"**{name}**: {one['title']}.", WIDTH, initial_indent="- ", subsequent_indent="  ")
-            yield f"  {', then '.join(f'`{part}`' for part in one['command'].split('; '))}"
     yield ""
 
 
