@@ -44,11 +44,8 @@ without a reason that stands below. `tests/laws/laws.toml` states each law with 
 KERNELS: Final = """
 ## Which spellings of a network may differ?
 Two spellings may differ by more than a law allows if they have other numbers of kernels, or if a compiler leaves one
-of them to a host. All other differences are in this table, and `tests/laws/kernels.toml` explains each by a kernel and
-its source. A known fault is a difference without a measurement.
-
-| spelling | where | up to | known fault |
-|---|---|---|---|
+of them to a host. `tests/laws/kernels.toml` explains each other difference by a kernel and its source. A known fault is
+a difference without a measurement.
 """
 
 
@@ -109,13 +106,15 @@ def _list_lines(court: Court, seed: int, seconds: float) -> Iterator[str]:
         fault = "a known fault: " if is_fault else ""
         yield _wrap(f"{laws} ({subjects}, up to {max(one.most for one in many):g}x): {fault}{why}")
 
-    yield KERNELS.rstrip("\n")
-    yield from map(_describe_kernel, sorted(read_explained(), key=lambda one: one.is_fault))
+    yield KERNELS
+    for name, is_fault in (("Explained", False), ("Known faults", True)):
+        kernels = (_describe_kernel(one) for one in read_explained() if one.is_fault == is_fault)
+        yield _wrap(f"{name}: {'; '.join(kernels)}")
 
 
 def _describe_kernel(one: Explained) -> str:
-    places = ", ".join(f"`{name}`" for name in (one.of_class, one.chip, one.runtime) if name != "*")
-    return f"| `{one.spelling}` | {places} | {one.most:g}x | {'yes' if one.is_fault else ''} |"
+    places = "".join(f"`{name}`, " for name in (one.of_class, one.chip, one.runtime) if name != "*")
+    return f"`{one.spelling}` ({places}up to {one.most:g}x)"
 
 
 def _find_reason(one: Exempt) -> tuple[bool, str]:
