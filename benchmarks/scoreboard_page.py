@@ -46,7 +46,7 @@ TABLES: Final = (
 OWN: Final = "joulemap on one NVIDIA H200"
 
 WIDTH: Final = 120
-MANY: Final = 2_000
+MANY: Final = 3_000
 """Minimum number of rows used for choices that gives a source its own line."""
 
 FEW: Final = 8

@@ -211,20 +211,16 @@ def sureness_lines(workspace: Workspace) -> Iterator[str]:
 
 
 def _energy_rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the rows of coverage of energies and powers, in all and by class and boundary."""
+    """Yield the rows of coverage of energies and powers."""
     parts: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         left_out = CALIBRATED if row["is_calibrated"] else "source" if row["subject"] == "served" else "board"
         parts[row["quantity"], left_out].append(row)
-        name = f"{row['architecture']} {row['boundary']}"
-        parts[f"{row['quantity']}, {name}", left_out].append(row)
-    for (name, left_out), some in sorted(parts.items()):
-        quantity, _, part = name.partition(", ")
-        if len(some) < FEW or (part and len(some) == len(parts[quantity, left_out])):
-            continue  # too few rows, or equal to the row of all
-        covered = float(np.mean([row["low"] <= row["measured"] <= row["high"] for row in some]))
-        width = float(np.median([row["half_width"] for row in some]))
-        yield f"| {quantity} | {left_out} | {part or 'all'} | {len(some):,} | {_per_cent(covered)} | {width:.3f} |"
+    for (quantity, left_out), some in sorted(parts.items()):
+        if len(some) >= FEW:
+            covered = float(np.mean([row["low"] <= row["measured"] <= row["high"] for row in some]))
+            width = float(np.median([row["half_width"] for row in some]))
+            yield f"| {quantity} | {left_out} | all | {len(some):,} | {_per_cent(covered)} | {width:.3f} |"
 
 
 def _rows(
