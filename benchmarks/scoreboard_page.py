@@ -232,7 +232,7 @@ def render(lines: Sequence[Line]) -> str:
     out += ["## By source", *_table(("source", "quantity"), many)]
     out += [f"`docs/scoreboard.csv` has the quantities with fewer than {LARGE} rows.", ""]
     out += [*_energy(parts["energy"], parts["evidence"])]
-    out += [*_left_out(parts["seen"], parts["refused"]), *_describe(parts["source"]), *_stated()]
+    out += [*_left_out(parts["seen"], parts["refused"]), *_describe(parts["source"])]
     return "\n".join(out).rstrip() + "\n\n"
 
 
@@ -426,8 +426,9 @@ def _describe(lines: Iterable[Line]) -> Iterator[str]:
     yield "## Who measured, and what was predicted?"
     yield textwrap.fill(
         "`joulemap measurements list --format json` cites the sources of rows that ship, `joulemap measurements "
-        "tables` those to import, and `benchmarks/peer/source.toml` these, with publisher, conditions and command. "
-        "`joulemap validate --source NAME` scores a source; `--by split` separates fitted rows.",
+        "tables` those to import, and `benchmarks/peer/source.toml` these, with publisher, conditions, command, and the "
+        "errors that other tools state for other rows. `joulemap validate --source NAME` scores a source; `--by split` "
+        "separates fitted rows.",
         WIDTH,
     )
     yield ""
@@ -435,19 +436,6 @@ def _describe(lines: Iterable[Line]) -> Iterator[str]:
         if (one := sources().get(name)) is not None:
             yield textwrap.fill(f"**{name}**: {one['title']}.", WIDTH, initial_indent="- ", subsequent_indent="  ")
     yield ""
-
-
-def _stated() -> Iterator[str]:
-    """Yield the table of published errors."""
-    yield "## Errors that other tools report"
-    yield textwrap.fill(
-        "These errors are as published, on other rows than those above. `benchmarks/peer/source.toml` says why none is "
-        "compared row by row.",
-        WIDTH,
-    )
-    yield ""
-    header = ("tool", "quantity", "error")
-    yield from _rows(header, ((one["by"], one["of"], one["error"]) for one in sources()["stated"]))
 
 
 def draw(lines: Sequence[Line]) -> str:
