@@ -425,8 +425,8 @@ def _group_uses(seen: Iterable[Line]) -> Iterator[tuple[str, str, str]]:
 def _describe(lines: Iterable[Line]) -> Iterator[str]:
     yield "## Who measured, and what was predicted?"
     yield textwrap.fill(
-        "`joulemap measurements list --format json` cites the sources of rows that ship, `joulemap measurements "
-        "tables` those to import, and `benchmarks/peer/source.toml` these, with publisher, conditions, command, and the "
+        "`joulemap measurements list --format json` cites the sources of rows that ship, and `joulemap measurements "
+        "tables` those to import. `benchmarks/peer/source.toml` cites these, with conditions and command, and has the "
         "errors that other tools state for other rows. `joulemap validate --source NAME` scores a source; `--by split` "
         "separates fitted rows.",
         WIDTH,
