@@ -91,8 +91,8 @@ HEAD: Final = """\
 # Can I trust it for my chip?
 
 The answer depends on the class of your chip, on the quantity, and on how near your work is to what was measured. This
-table has **held-out measurements** alone: no coefficient, calibration or interval was chosen with a row of it. About 80
-% of the rows should be inside their 80 % interval.
+table has **held-out measurements** alone: no coefficient, calibration or interval was chosen with a row of it. About
+80 % of the rows should be inside their 80 % interval.
 """
 
 AFTER: Final = """\
