@@ -10,7 +10,6 @@ of writing it. All figures of the page come from the queries `validate.*` and fr
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import tempfile
 import textwrap
@@ -19,62 +18,47 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from joulemap.catalog.calibration import SHIPPED, read_calibration
 from joulemap.domain.settings import ScoreDivision
-from joulemap.physics.record.calibration import CalibrationError
 from joulemap.workspace import Workspace
 from scoreboard_page import FITTED_MARK, PAGE, split_page
 
 Row = Mapping[str, Any]
 
 ROOT: Final = Path(__file__).parents[1]
-TIMES: Final[Mapping[str, str]] = {"latency_s": "latency", "throughput_per_s": "rate"}
-"""Quantities of the table of splits -> displayed name."""
-
 WALL: Final = "wall_power_w"
 """Quantity that only bounds a prediction, and is not scored."""
 
-SPLITS: Final = ("fitted", "same family", "unseen family", "unseen hardware")
-WORST: Final = 6
-"""Number of the largest errors that are listed."""
 FEW: Final = 5
 """Minimum rows of a group whose mean is shown."""
 FURTHEST: Final = 3
 """Maximum kinds of operators that a sentence names."""
 WIDTH: Final = 120
-FITTED: Final = "fitted"
-"""Split whose rows are shown only if they have energies."""
 CALIBRATION_TEXT: Final = """\
-The table shows mean errors of class defaults, of the fit, and of fits to all other model families, scored on the
-held-out family. The last three columns refer to these held-out families; `rank` is the rank correlation. `joulemap
-calibrate h200_sxm --dry-run` prints the errors by precision, batch and family. Formulas and class defaults were chosen
-with knowledge of these measurements.
+## Cross-validation of calibrations
+`joulemap calibrate h200_sxm --dry-run` prints the errors of class defaults, of the fit, and of fits to all other model
+families. Formulas and class defaults were chosen with knowledge of these measurements.
 """
 
 HEAD: Final = f"""\
 {FITTED_MARK}
 ## Rows that were used for fitting
-The rest of this page scores every measured row of `joulemap measurements list`, most of which were used to choose
-coefficients. The newest prediction of each measured configuration counts. The view `prediction_errors` has each error.
+The rest of this page scores the newest prediction of every row of `joulemap measurements list`; most of these rows were
+used to choose coefficients. The view `prediction_errors` has each error.
 
 A rate is inferences per second of one device in steady state, and power is energy divided by the interval between
-batches. Power at the wall plug, divided by the number of devices, is scored against the boundary `system`.
+batches. Power at the wall plug is divided by the number of devices and scored against the boundary `system`. MLPerf
+offline results state no batch: 256 is assumed, or 64 for cards up to 75 W and CPU streams. Multi-thread rates of a DPU
+and streaming rates of Hailo refer to batch 1. `fp16` in published rows is mixed precision. Of several results of a
+configuration, the median is scored.
 
-Results measured under conditions that no prediction covers are excluded:
-
-- other image sizes, and multi-stream results that divide the samples over several cards;
-- MLPerf server results, and results of an Orin that also uses its accelerators;
-- engines whose host starts each kernel separately (a T4 takes 1.1 ms for shufflenet at int8, 1.4 ms at fp32);
-- results at an unstated reduced power limit (MaxQ). A stated limit selects a mode, such as `h100_pcie@215W`.
-
-MLPerf offline results state no batch: 256 is assumed, or 64 for cards up to 75 W and CPU streams. If a configuration
-has several results, their median is scored. Multi-thread rates of a DPU and streaming rates of Hailo refer to batch 1.
-`fp16` in published rows is mixed precision.
+Results that no prediction covers are excluded: other image sizes, several cards that share a multi-stream, MLPerf
+server results, and an Orin that also uses its accelerators. So are engines whose host starts each kernel separately,
+and unstated reduced power limits (MaxQ). A stated limit selects a mode, such as `h100_pcie@215W`.
 """
 
 SPLIT_TEXT: Final = """\
 ### Which rows?
-Rows are split by their use in fitting:
+Rows are split by their use in fitting, and `joulemap validate --by split` prints the errors of each split:
 
 | split | rows used to choose coefficients |
 |---|---|
@@ -83,10 +67,8 @@ Rows are split by their use in fitting:
 | unseen family | rows of its chip, but none of its family |
 | unseen hardware | no row of its chip |
 
-`src/joulemap/catalog/data/measurement/seen` and the column `seen` of published rows record this use. The table omits
-fitted rows without energies; `joulemap validate --by split` prints all. Four GPU timing constants were tuned while
-looking at rows that count as unseen: `conv_reach_ratio` (a100_pcie_80gb), `peak_share.narrow.tensor` and
-`dram_efficiency.planar` (rtx_4090), and `again_share` (boards with A100, V100 and MI100).
+Four GPU timing constants were tuned while looking at rows that count as unseen: `conv_reach_ratio` (a100_pcie_80gb),
+`peak_share.narrow.tensor` and `dram_efficiency.planar` (rtx_4090), and `again_share` (A100, V100 and MI100).
 """
 
 PUBLIC_TEXT: Final = """\
@@ -97,12 +79,11 @@ After `joulemap measurements import public:NAME`, `joulemap validate --by kind` 
 
 LADDER_TEXT: Final = """\
 ### Held-out shapes and boards
-The coefficients of the GPU class, the same for all boards, were fitted three times: to all rows, to all but a quarter
-of the shapes, and to all but one board. The last two fits are scored on the held-out rows. One roofline uses 72 % of
-the peak, 80 % of the bandwidth and 2 µs per kernel; the other fits these three numbers for each kind of operator. The
-table shows mean errors; `make ladder` adds medians, boards and the gain of each modelled effect. The formulas were
-chosen with knowledge of all these rows, so other sources may have somewhat larger errors. A coefficient that depends on
-one board keeps its built-in value when that board is held out. The last table covers whole models.
+The coefficients of the GPU class are the same for all boards. They were also fitted without a quarter of the shapes and
+without one board, and scored on the rows left out. The roofline uses 72 % of the peak, 80 % of the bandwidth and 2 µs
+per kernel. The table shows mean errors of kinds with at least 1,000 rows. `make ladder` adds the others, medians,
+boards and the gain of each modelled effect, and `make ladder-models` whole models. The formulas were chosen with
+knowledge of all these rows, so other sources may have somewhat larger errors.
 """
 
 LEFT_TEXT: Final = """\
@@ -110,18 +91,15 @@ LEFT_TEXT: Final = """\
 These errors remain, because a correction did not lower held-out errors or a single board would have determined its
 coefficient:
 
-- **fp8 linear layers on L40S**: 1,286 rows, bias -20.9 %, mean error 24.9 %. The bias at bf16 on this board is -1.6 %,
-  and GEMMs on H200 show none.
-- **Decode on H20**: Qwen2.5 14B rows take 18.1 and 19.9 ms per step, 1.5x the prediction, and Llama 3.1 70B on eight
-  boards 1.1x to 1.3x. GEMMs of 3 to 5 rows reach 2.5 to 2.9 TB/s on this board in PipeWeave's tables (peak 4.0 TB/s);
-  3.0 to 3.2 TB/s are predicted, which explains a quarter of the difference.
-- **Prefill** takes 2.3x the prediction on RTX 6000 Ada (80 to 101 TFLOP/s) and 1.4x on L40 (98 to 99). An L20 of the
-  same die with 92 of 142 units reaches 103 to 109 TFLOP/s. Decode is predicted correctly. On the L40, a GEMM of 0.46 s
-  runs at 54 TFLOP/s, although the power cap allows 135.
-- **fp8 GEMMs without quantization** in PipeWeave's tables, which do not name the kernels: on H20, times are equal for 1
-  to 128 rows, and 4x the prediction below 32 rows. On H800 and H200, times are 1.5x to 2x the prediction.
-- **Frameworks on A100**: at fp16 and batch 256, ResNet-50 reaches 3,160 images/s in TensorFlow 1 and 5,027 in PyTorch;
-  the predicted times are 45 and 12 % too short. Up to batch 16, PyTorch waits 7 ms for its host.
+- **fp8 linear layers on L40S**: bias -20.9 %, mean error 24.9 % of 1,286 rows. At bf16, the bias is -1.6 %.
+- **Decode on H20**: Qwen2.5 14B takes 1.5x the prediction, and Llama 3.1 70B on eight boards 1.1x to 1.3x. Slow GEMMs
+  of 3 to 5 rows explain a quarter of the difference.
+- **Prefill** takes 2.3x the prediction on RTX 6000 Ada and 1.4x on L40. An L20 of the same die with 92 of 142 units is
+  faster than both. Decode is predicted correctly.
+- **fp8 GEMMs without quantization** in PipeWeave's tables take 4x the prediction below 32 rows on H20, and 1.5x to 2x
+  on H800 and H200.
+- **Frameworks on A100**: for ResNet-50 at fp16 and batch 256, the predicted times are 45 % too short in TensorFlow 1
+  and 12 % in PyTorch. Up to batch 16, PyTorch waits 7 ms for its host.
 - **An A40 limited to 100 W** draws 101 to 121 W. The predicted run keeps the limit and takes 1.9x the measured time.
 """
 PAIR_TEXT: Final = """\
@@ -251,11 +229,6 @@ def per_cent(value: float | None) -> str:
     return "-" if value is None else f"{100.0 * value:.1f}"
 
 
-def number(value: float | None) -> str:
-    """Return a correlation with three digits; a dash for None."""
-    return "-" if value is None else f"{value:.3f}"
-
-
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
     """Yield the lines of a table, and an empty line."""
     yield f"| {' | '.join(header)} |"
@@ -263,33 +236,6 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[s
     for row in rows:
         yield f"| {' | '.join(map(str, row))} |"
     yield ""
-
-
-def score_lines(answer: Sequence[Row], part: str) -> Iterator[str]:
-    """Yield the table of a `validate.score` answer: a row per chip, part and timed quantity with at least `FEW` rows.
-
-    The first row of a part also has the energy.
-    """
-    energies = {(row["hardware"], row["part"]): row for row in answer if row["quantity"] == "energy_j"}
-    timed = [row for row in answer if row["quantity"] in TIMES and row["measurement_count"] >= FEW]
-    timed.sort(key=lambda row: (row["hardware"], SPLITS.index(row["part"]), TIMES[row["quantity"]]))
-    rows = []
-    for row in timed:
-        energy = energies.pop((row["hardware"], row["part"]), None)
-        rows.append(
-            (
-                row["hardware"],
-                row["part"],
-                TIMES[row["quantity"]],
-                row["measurement_count"],
-                per_cent(row["mean_error_fraction"]),
-                per_cent(row["median_error_fraction"]),
-                per_cent(row["bias_fraction"]),
-                per_cent(energy["mean_error_fraction"] if energy else None),
-            )
-        )
-    header = ("hardware", part, "quantity", "rows", "mean error", "median error", "bias", "mean error of energy")
-    yield from table(header, rows)
 
 
 def wall_lines(answer: Sequence[Row]) -> Iterator[str]:
@@ -309,29 +255,11 @@ def wall_lines(answer: Sequence[Row]) -> Iterator[str]:
         f"{percent(average('mean_error_fraction'))} ({count:,} rows, bias {percent(average('bias_fraction'))}); "
         f"{percent(average('covered_fraction'))} lie in the 80 % interval. The largest mean error is "
         f"{percent(worst['mean_error_fraction'])}, of {worst['hardware']} ({worst['part']}). "
-        "`joulemap validate --by scope` prints the errors of each chip.",
+        "`joulemap validate --by scope` prints the errors of each chip, and `joulemap query run validate.worst` the "
+        "largest errors.",
         WIDTH,
     )
     yield ""
-
-
-def worst_lines(answer: Iterable[Row]) -> Iterator[str]:
-    """Yield the table of a `validate.worst` answer: measurements whose ratio to the prediction is furthest from 1."""
-    header = ("quantity", "hardware", "row", "predicted / measured", "split")
-    furthest = sorted(answer, key=lambda row: -abs(math.log(row["predicted"] / row["measured"])))
-    yield from table(
-        header,
-        (
-            (
-                row["quantity"],
-                row["hardware"],
-                f"`{row['model']}` {row['precision']} batch {row['batch']:g} {row['runtime']}",
-                f"{row['predicted'] / row['measured']:.2f}",
-                row["split"],
-            )
-            for row in furthest[:WORST]
-        ),
-    )
 
 
 def item(text: str) -> str:
@@ -368,71 +296,6 @@ def _by_hardware(rows: Iterable[Row]) -> list[tuple[str, list[Row]]]:
     return sorted(found.items())
 
 
-def match_lines(profiles: Sequence[Row]) -> Iterator[str]:
-    """Yield the sentence on the share of the profiled time that is matched to operators."""
-    if not profiles:
-        return
-    worst = min(profiles, key=lambda row: (row["matched_fraction"], row["model"], row["precision"], row["batch"]))
-    total = sum(row["device_time_s"] for row in profiles)
-    matched = sum(row["device_time_s"] * row["matched_fraction"] for row in profiles)
-    yield textwrap.fill(
-        f"Traced operators account for {100.0 * matched / total:.2f} % of the device time of {len(profiles)} profiles. "
-        f"The lowest share is {100.0 * worst['matched_fraction']:.2f} %, for `{worst['model']}` {worst['precision']} "
-        f"batch {worst['batch']}.",
-        WIDTH,
-    )
-    yield ""
-
-
-def cross_validation_lines(calibration: str, errors: Sequence[CalibrationError]) -> Iterator[str]:
-    """Yield the table of a calibration's errors by quantity and runtime.
-
-    Class defaults and the full fit have mean errors only; the fits with a family held out have all figures.
-    """
-    if not errors:
-        return
-    groups: dict[tuple[str, str, str], dict[str, CalibrationError]] = {}
-    for error in errors:
-        if not error.family and (not error.runtime or not error.precision):
-            groups.setdefault((error.quantity, error.runtime, error.precision), {}).setdefault(error.split, error)
-    yield f"### {calibration}"
-    yield from table(
-        ("quantity", "runtime", "precision", "rows", "class defaults", "fitted", "held out", "median", "worst", "rank"),
-        (
-            (
-                quantity,
-                runtime or "all",
-                precision or "all",
-                found["fitted"].row_count,
-                _mean(found.get("uncalibrated")),
-                _mean(found["fitted"]),
-                *_left_out(found.get("cross_validated")),
-            )
-            for (quantity, runtime, precision), found in groups.items()
-        ),
-    )
-
-
-def _mean(error: CalibrationError | None) -> str:
-    return per_cent(error.mean_error_fraction if error else None)
-
-
-def _left_out(error: CalibrationError | None) -> tuple[str, str, str, str]:
-    if error is None:
-        return ("-",) * 4
-    return (
-        per_cent(error.mean_error_fraction),
-        per_cent(error.median_error_fraction),
-        per_cent(error.worst_error_fraction),
-        number(error.rank_correlation),
-    )
-
-
-def read_cross_validations(folder: Path = SHIPPED) -> dict[str, Sequence[CalibrationError]]:
-    """Return calibration -> the errors in its file."""
-    return {path.stem: read_calibration(path).errors for path in sorted(folder.glob("*.toml"))}
-
-
 def pair_lines(workspace: Workspace, *queries: str, of: str = "runtime") -> Iterator[str]:
     """Yield the table of how often the better of two chips is named, for pairs measured at the same configuration."""
     header = (of, "pairs", "% correct", "pairs more than 10 % apart", "% correct")
@@ -448,7 +311,6 @@ def pair_lines(workspace: Workspace, *queries: str, of: str = "runtime") -> Iter
 
 def write_page(
     workspace: Workspace,
-    cross_validations: Mapping[str, Sequence[CalibrationError]],
     left_out: Iterable[str] = (),
     sureness: Callable[[Workspace], Iterable[str]] = lambda _: (),
 ) -> str:
@@ -460,26 +322,15 @@ def write_page(
     def ask(by: ScoreDivision) -> list[dict[str, Any]]:
         return workspace.validate(by=by).records()
 
-    splits = ask("split")
     operators = workspace.validate_operators().records()
     counts: dict[str, int] = defaultdict(int)
     for row in workspace.measurements():
         counts[row.hardware] += 1
     scored = f"{sum(counts.values()):,} rows of {len(counts)} chips and modes are scored."
     lines = [HEAD, scored, "", SPLIT_TEXT]
-    energetic = {(row["hardware"], row["part"]) for row in splits if row["quantity"] == "energy_j"}
-    shown = [row for row in splits if row["part"] != FITTED or (row["hardware"], row["part"]) in energetic]
-    lines += score_lines(shown, "split")
     lines += sureness(workspace)
-    if cross_validations:
-        lines += ["## Cross-validation of calibrations", CALIBRATION_TEXT]
-        for name, rows in cross_validations.items():
-            lines += cross_validation_lines(name, rows)
-    lines += ["## Where are the largest errors?"]
+    lines += [CALIBRATION_TEXT, "## Where are the largest errors?"]
     lines += failure_lines(operators)
-    lines += match_lines(workspace.describe("measurement.profile").records())
-    lines += ["The largest errors, one row per chip and quantity:", ""]
-    lines += worst_lines(workspace.query("validate.worst", {"limit": 1}).records())
     lines += wall_lines(ask("scope"))
     lines += [LEFT_TEXT, PAIR_TEXT]
     lines += pair_lines(workspace, PAIRS, RATE_PAIRS)
@@ -490,11 +341,11 @@ def write_page(
 
 
 def climb_ladder() -> list[str]:
-    """Return the lines of the ladder's tables."""
+    """Return the lines of the ladder's table."""
     import ladder
 
     bench = ladder.make_bench(ladder.scored_tables(), every=1)
-    return [*ladder.kind_lines(bench, ladder.climb_all(bench, _tell)), *ladder.model_lines((), _tell)]
+    return list(ladder.kind_lines(bench, ladder.climb_all(bench, _tell)))
 
 
 def main() -> None:
@@ -507,7 +358,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
         workspace = Workspace(options.database or Path(folder) / "accuracy.duckdb", talk=_tell)
-        page = write_page(workspace, read_cross_validations(), climb_ladder(), sureness_lines)
+        page = write_page(workspace, climb_ladder(), sureness_lines)
     if options.prints:
         sys.stdout.write(page)
     else:

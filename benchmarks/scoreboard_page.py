@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 import textwrap
 import tomllib
 from collections import Counter, defaultdict
@@ -47,16 +46,22 @@ TABLES: Final = (
 OWN: Final = "joulemap on one NVIDIA H200"
 
 WIDTH: Final = 120
-MANY: Final = 400
+MANY: Final = 3_000
 """Minimum number of rows used for choices that gives a source its own line."""
 
 FEW: Final = 8
 """Minimum number of rows of a drawn line."""
 
+LARGE: Final = 16
+"""Minimum number of rows of a line of the table by source."""
+
 UNDRAWN: Final = ("FLOP / peak",)
 """Predictors that are far off everywhere and would widen the figure."""
 
-LEAST: Final = 5
+PLAIN: Final = ("FLOP / peak", "TDP", "linear", "roofline", "size / bandwidth")
+"""Predictors that are formulas of a data sheet; only docs/scoreboard.csv has them."""
+
+LEAST: Final = 10
 """Minimum number of rows of a line of predictors that joulemap is closer than."""
 
 RESTATED: Final = ("output_tokens_per_s", "total_tokens_per_s", "energy_per_request_j")
@@ -103,38 +108,29 @@ any answer says what its intervals rest on:
 ![Mean error of joulemap on held-out measurements, and of others on the rows that they predict](scoreboard.svg)
 
 Errors on this page are |predicted / measured - 1| in per cent; `bias` is the signed mean, positive if predictions are
-too high. The rows were measured by others, except those of an H100, and are held out with these exceptions: the
-intervals of the H100 itself, and the formula of the quantization kernel, which fp8 rows of L40S corrected. Rows of CPUs
-chose the extra half-width of 0.2 for engines on CPUs. Rows of joulebench were compared with the static power of the
-A100 PCIe 80 GB. Intervals are scored with groups held out: the board for whole models, the source for served models.
+too high. Others measured all rows except those of an H100. Four groups are not wholly held out. The H100 has its own
+intervals, fp8 rows of L40S corrected the formula of the quantization kernel, and rows of CPUs chose the extra
+half-width of 0.2 for their engines. Rows of joulebench were compared with the static power of the A100 PCIe 80 GB.
+Intervals are scored with the board left out for whole models, and with the source left out for served models.
 
-`docs/scoreboard.csv` has all these numbers, and those of single operators by source. `make scoreboard` writes this part
-of the page, and `make accuracy` [the part on rows used for fitting](#rows-that-were-used-for-fitting).
+`docs/scoreboard.csv` has all these numbers, also of groups that are too small for these tables.
 """
 
 BESIDE: Final = """\
 On these rows, the other predictor has the lower mean or median error. `closer` is the share of the measurements on
-which joulemap is closer. Predictions of others are as published, or computed for this page on the same rows: by their
-formulas in `benchmarks/rival.py`, and by aiconfigurator's package in `benchmarks/configurator.py`.
+which joulemap is closer. Predictions of others are as published, or computed on the same rows by their formulas
+(`benchmarks/rival.py`) or by aiconfigurator's package.
 """
 
 APART: Final = """\
-All measured times, of whole models by class with the board left out, and of served models by vendor with the source
-left out; then with the generation (microarchitecture) left out. Engines are fitted to some of these rows. A group is a
-source, board and model.
+All measured times: of whole models by class with the board left out, and of served models by vendor with the source
+left out. The last column also leaves out the generation (microarchitecture). Engines are fitted to some of these rows.
 """
 
 BEHIND: Final = """\
-Median and mean errors on the rows that both predict, the nearest predictor first. Both backends of BLIS are computed,
-for vLLM and SGLang on A100 SXM and H100. LLM-Viewer has single boards, EcoLogits (fitted to batches of vLLM) has H100
-alone, and aiconfigurator has the boards of its kernel tables, to some of which joulemap was fitted too. `FLOP / peak`
-takes energy at TDP.
-"""
-
-NOT_HAD: Final = """\
-Looked for, and not had: measurements of WattGPU (its data file is missing in the copy that was read); BLIS's blackbox
-backend (removed); aiconfigurator's tables for A100 PCIe, A40, H20, H800, L20, L40, RTX 6000 Ada and RTX A6000 (none
-published).
+Median / mean errors on the rows that both predict. Each predictor has the quantity with the most rows, and of several
+the one that it predicts best; `docs/scoreboard.csv` has the others, smaller groups and plain formulas. LLM-Viewer has
+single boards, and aiconfigurator the boards of its kernel tables, to some of which joulemap was fitted too.
 """
 
 
@@ -230,13 +226,13 @@ def render(lines: Sequence[Line]) -> str:
     better = [one for one in parts["peer"] if not one.is_worse]
     out = [HEAD, *_trust(parts["class"], parts["energy"], parts["evidence"]), AFTER]
     out += ["## Where are other predictors closer?", BESIDE, *_beside(worse)]
-    out += ["## Where is joulemap closer?", BEHIND, *_behind(better), NOT_HAD]
+    out += ["## Where is joulemap closer?", BEHIND, *_behind(better)]
     out += ["## How right are intervals where nothing alike was measured?", APART, *_apart(parts["apart"])]
-    many = [one for one in parts["source"] if one.row_count >= FEW]
+    many = [one for one in parts["source"] if one.row_count >= LARGE and one.quantity not in RESTATED]
     out += ["## By source", *_table(("source", "quantity"), many)]
-    out += [f"`docs/scoreboard.csv` has the quantities with fewer than {FEW} rows.", ""]
+    out += [f"`docs/scoreboard.csv` has the quantities with fewer than {LARGE} rows.", ""]
     out += [*_energy(parts["energy"], parts["evidence"])]
-    out += [*_left_out(parts["seen"], parts["refused"]), *_describe(parts["source"]), *_stated(parts["source"])]
+    out += [*_left_out(parts["seen"], parts["refused"]), *_describe(parts["source"])]
     return "\n".join(out).rstrip() + "\n\n"
 
 
@@ -279,10 +275,11 @@ def _apart(scored: Sequence[Line]) -> Iterator[str]:
     rows: list[tuple[object, ...]] = []
     for name, some in pairs.items():
         first, last = sorted(some, key=lambda one: "generation" in one.quantity)
-        groups = f"{first.nearer_count} of {first.peer}"
-        cells = f"{first.row_count:,}", per_cent(first.median), _cover(first), _cover(last), groups
+        if first.row_count < FEW:
+            continue
+        cells = f"{first.row_count:,}", per_cent(first.median), _cover(first), _cover(last)
         rows.append((CLASSES.get(name, name), *cells))
-    header = "class or vendor", "times", "median error", "% inside", "generation out", "groups below half"
+    header = "class or vendor", "times", "median error", "% inside", "generation out"
     yield from _rows(header, rows)
 
 
@@ -301,25 +298,21 @@ def _energy(scored: Sequence[Line], evidence: Sequence[Line]) -> Iterator[str]:
     measured = [name for name, count in counts.items() if count]
     yield "## Energy by source, class and boundary"
     yield textwrap.fill(
-        f"{len(measured)} of {len(counts)} classes have measured energies: {', '.join(measured)}. "
-        f"**No measured energies of {', '.join(none)} are known**: predictions for these classes are untested. "
-        "Power is scored where no time was measured. Intervals are computed without the board, or without the source "
-        "for served rows. `joulemap validate --evidence` counts the measured and held-out energies of each chip. "
-        "[Other tools](#errors-that-other-tools-report) report their errors on other rows.",
+        f"{len(measured)} of {len(counts)} classes have measured energies. **No measured energies of "
+        f"{', '.join(none)} are known**: predictions for these classes are untested. Power is scored where no time was "
+        "measured. `joulemap validate --evidence` counts the measured and held-out energies of each chip.",
         WIDTH,
         break_on_hyphens=False,
     )
     yield ""
     yield from _rows(
-        ("source", "class", "boundary", "quantity", "rows", "median", "mean", "bias", "% in the 80 % interval"),
+        ("source", "class", "boundary", "quantity", "rows", "median", "bias", "% inside"),
         (
-            (
-                one.name, *one.quantity.split(), f"{one.row_count:,}",
-                *map(per_cent, (one.median, one.mean, one.bias)), _cover(one),
-            )
+            (one.name, *one.quantity.split(), f"{one.row_count:,}", *map(per_cent, (one.median, one.bias)), _cover(one))
             for one in scored
+            if one.row_count > 1
         ),
-    )  # fmt: skip
+    )
 
 
 def _rows(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
@@ -358,20 +351,18 @@ def _beside(lines: Iterable[Line]) -> Iterator[str]:
 
 
 def _behind(lines: Iterable[Line]) -> Iterator[str]:
-    """Yield the table of predictors with larger errors: a row for those that predict the same measurements."""
-    rows: dict[tuple[str, ...], list[Line]] = defaultdict(list)
-    for one in lines:
-        if one.row_count >= LEAST:
-            rows[one.name, one.of, f"{one.row_count}", _pair(one.median, one.mean)].append(one)
+    """Yield the table of predictors with larger errors, each by the quantity with the most rows, and of several by its
+    best one.
+    """
+    best: dict[str, Line] = {}
+    for one in sorted(lines, key=lambda one: (one.row_count, -one.peer_mean)):
+        if one.row_count >= LEAST and one.peer not in PLAIN and one.quantity not in RESTATED:
+            best[one.peer] = one
     told = (
-        (*row, "; ".join(f"{one.peer} {_pair(one.peer_median, one.peer_mean)}" for one in sorted(others, key=_nearest)))
-        for row, others in sorted(rows.items(), key=lambda item: (item[0][:2], -item[1][0].row_count))
+        (one.peer, one.name, one.of, one.row_count, _pair(one.peer_median, one.peer_mean), _pair(one.median, one.mean))
+        for one in sorted(best.values(), key=lambda one: one.peer_mean)
     )
-    yield from _rows(("source", "quantity", "rows", "joulemap", "others"), told)
-
-
-def _nearest(one: Line) -> float:
-    return one.peer_mean
+    yield from _rows(("other predictor", "source", "quantity", "rows", "its error", "joulemap's"), told)
 
 
 def _pair(median: float, mean: float) -> str:
@@ -380,9 +371,9 @@ def _pair(median: float, mean: float) -> str:
 
 def _table(header: Iterable[str], lines: Iterable[Line]) -> Iterator[str]:
     yield from _rows(
-        (*header, "rows", "median", "mean", "bias", "% in the 80 % interval"),
+        (*header, "rows", "median", "bias", "% inside"),
         (
-            (one.name, one.of, f"{one.row_count:,}", *map(per_cent, (one.median, one.mean, one.bias)), _cover(one))
+            (one.name, one.of, f"{one.row_count:,}", *map(per_cent, (one.median, one.bias)), _cover(one))
             for one in lines
         ),
     )
@@ -393,13 +384,6 @@ def _cover(one: Line) -> str:
         return "-"
     few = "" if one.interval_count == one.row_count else f" of {one.interval_count}"
     return f"{100.0 * one.covered_count / one.interval_count:.0f}{few}"
-
-
-NEEDS: Final = " per device, but has "
-"""Words that identify a refusal for lack of memory."""
-
-TOO_LARGE: Final = "memory too small without --recompute"
-"""Displayed reason of rows that exceed the memory of their board."""
 
 
 def _left_out(seen: Sequence[Line], refused: Sequence[Line]) -> Iterator[str]:
@@ -415,24 +399,12 @@ def _left_out(seen: Sequence[Line], refused: Sequence[Line]) -> Iterator[str]:
     uses = list(_group_uses(seen))
     shown = [one for one in uses if int(one[2].replace(",", "")) >= MANY]
     yield from _rows(("source", "used for", "numbers"), shown)
-    yield f"{len(uses) - len(shown)} more sources have fewer than {MANY} numbers each: docs/scoreboard.csv lists them."
+    yield textwrap.fill(
+        f"`docs/scoreboard.csv` lists {len(uses) - len(shown)} more groups of sources with fewer numbers, and the "
+        f"{sum(one.row_count for one in refused)} rows that could not be predicted, with the reason.",
+        WIDTH,
+    )
     yield ""
-    yield "Rows that could not be predicted:"
-    yield ""
-    yield from _rows(("source", "reason", "rows"), _group_refusals(refused))
-
-
-def _group_refusals(refused: Iterable[Line]) -> Iterator[tuple[str, str, int]]:
-    """Yield (source, reason, number of refused rows); boards with too little memory share a row per source."""
-    counts: dict[tuple[str, str], int] = defaultdict(int)
-    boards: dict[str, dict[str, None]] = defaultdict(dict)
-    for one in refused:
-        board, _, need = one.quantity.partition(" at batch ")
-        if NEEDS in need:
-            boards[one.name][board] = None
-        counts[one.name, TOO_LARGE if NEEDS in need else one.quantity] += one.row_count
-    for (name, reason), count in counts.items():
-        yield name, f"{reason}: {', '.join(boards[name])}" if reason == TOO_LARGE else reason, count
 
 
 def _group_uses(seen: Iterable[Line]) -> Iterator[tuple[str, str, str]]:
@@ -453,45 +425,17 @@ def _group_uses(seen: Iterable[Line]) -> Iterator[tuple[str, str, str]]:
 def _describe(lines: Iterable[Line]) -> Iterator[str]:
     yield "## Who measured, and what was predicted?"
     yield textwrap.fill(
-        "`joulemap measurements tables` lists the tables to import; `joulemap measurements list --format json` cites "
-        "all other sources. `joulemap validate --source NAME` scores the rows of a source; `--by split` separates "
-        "fitted rows.",
+        "`joulemap measurements list --format json` cites the sources of rows that ship, and `joulemap measurements "
+        "tables` those to import. `benchmarks/peer/source.toml` cites these, with conditions and command, and has the "
+        "errors that other tools state for other rows. `joulemap validate --source NAME` scores a source; `--by split` "
+        "separates fitted rows.",
         WIDTH,
     )
     yield ""
-    told = list(dict.fromkeys(one.name for one in lines))
-    for name in told:
+    for name in dict.fromkeys(one.name for one in lines):
         if (one := sources().get(name)) is not None:
-            text = f"**{name}**: {one['title']}. {_upper(one['measured_by'])}. {_upper(one['conditions'])}."
-            text += f" {_upper(one['peers'])}." if "peers" in one else ""
-            command = one["command"]
-        else:
-            continue
-        yield textwrap.fill(
-            text, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
-        )
-        if command:
-            yield f"  {', then '.join(f'`{part}`' for part in command.split('; '))}"
+            yield textwrap.fill(f"**{name}**: {one['title']}.", WIDTH, initial_indent="- ", subsequent_indent="  ")
     yield ""
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _stated(scored: Iterable[Line]) -> Iterator[str]:
-    """Yield the table of published errors; `{SOURCE QUANTITY}` becomes joulemap's median error."""
-    medians = {f"{one.name} {one.quantity}": percent(one.median) for one in scored}
-    yield "## Errors that other tools report"
-    yield "These errors are as published, on other rows than those above."
-    yield ""
-    yield from _rows(
-        ("tool", "quantity", "error", "why it is not compared row by row"),
-        (
-            (one["by"], one["of"], one["error"], re.sub(r"{(\w+ \w+)}", lambda found: medians[found[1]], one["why"]))
-            for one in sources()["stated"]
-        ),
-    )
 
 
 def draw(lines: Sequence[Line]) -> str:

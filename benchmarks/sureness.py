@@ -28,14 +28,17 @@ TEXT: Final = """\
 ## How often are the intervals right?
 The table shows how often a measured whole model was inside its 80 % [interval](doubt.md), with its board or model
 family held out. A calibration was also fitted to the rows of its chip, so its coverage is optimistic. Energies of a
-held-out board are predicted without its own measurements. Half-widths refer to ln(measured / predicted).
+held-out board are predicted without its own measurements. Half-widths refer to ln(measured / predicted). Parts with
+fewer than 10 rows are left out.
 """
+
+FEW: Final = 10
+"""Minimum rows of a part that the table shows."""
 
 PAIR_TEXT: Final = """\
 ### Confidence and correctness
-The [confidence](glossary.md#statistics-and-evidence) that the faster of two chips is named comes from intervals with
-both boards held out (a calibrated board has its own interval). About 90 % of the pairs with 90 % confidence should be
-correct.
+Both boards of a pair are held out, though a calibrated board keeps its own interval. About 90 % of the pairs with 90 %
+[confidence](glossary.md#statistics-and-evidence) should name the faster chip.
 """
 
 
@@ -208,20 +211,16 @@ def sureness_lines(workspace: Workspace) -> Iterator[str]:
 
 
 def _energy_rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the rows of coverage of energies and powers, in all and by class and boundary."""
+    """Yield the rows of coverage of energies and powers."""
     parts: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         left_out = CALIBRATED if row["is_calibrated"] else "source" if row["subject"] == "served" else "board"
         parts[row["quantity"], left_out].append(row)
-        name = f"{row['architecture']} {row['boundary']}"
-        parts[f"{row['quantity']}, {name}", left_out].append(row)
-    for (name, left_out), some in sorted(parts.items()):
-        quantity, _, part = name.partition(", ")
-        if part and len(some) == len(parts[quantity, left_out]):
-            continue  # equal to the row of all
-        covered = float(np.mean([row["low"] <= row["measured"] <= row["high"] for row in some]))
-        width = float(np.median([row["half_width"] for row in some]))
-        yield f"| {quantity} | {left_out} | {part or 'all'} | {len(some):,} | {_per_cent(covered)} | {width:.3f} |"
+    for (quantity, left_out), some in sorted(parts.items()):
+        if len(some) >= FEW:
+            covered = float(np.mean([row["low"] <= row["measured"] <= row["high"] for row in some]))
+            width = float(np.median([row["half_width"] for row in some]))
+            yield f"| {quantity} | {left_out} | all | {len(some):,} | {_per_cent(covered)} | {width:.3f} |"
 
 
 def _rows(
@@ -230,7 +229,8 @@ def _rows(
     told = set()
     for part_of in (PARTS[name] for name in PARTS if name in parts):
         for one in score_coverage(judged, part_of):
-            if (figures := (one.row_count, one.covered_fraction, one.median_half_width)) not in told:
+            figures = one.row_count, one.covered_fraction, one.median_half_width
+            if figures not in told and one.row_count >= FEW:
                 told.add(figures)
                 yield (
                     f"| {quantity} | {left_out} | {one.part} | {one.row_count:,} | {_per_cent(one.covered_fraction)} | "

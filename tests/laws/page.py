@@ -20,6 +20,12 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "laws.md"
 WIDTH: Final = 120
 """Columns of a page."""
 
+NAMES: Final = (("Explained", False), ("Known faults", True))
+"""Name of a list of exceptions -> True if it has those without a measurement."""
+
+NAMED: Final = 3
+"""Laws of a group that the page names."""
+
 HEAD: Final = """# Laws: what no answer may say
 
 A measurement shows by how much a number is wrong, for one chip and one model. A law shows that a number cannot be
@@ -35,14 +41,20 @@ in `runs`). Its ranges are a thousandfold wide and Trust begins with it, so that
 TRIED: Final = """\
 ## Which laws are only tried?
 `make laws` tries all laws on random networks, chips, settings and commands, and fails if a comparison breaks one
-without a reason that stands below. `tests/laws/laws.toml` states each law with its tolerance.
+without a reason that stands below. `tests/laws/laws.toml` states each law with its tolerance, in these groups:
+"""
+
+EXCEPTIONS: Final = """\
+## Exceptions
+`tests/laws/exempt.py` has the reason of each exception, such as copies of a model, contexts of a fabric or joins of
+threads, and its source.
 """
 
 KERNELS: Final = """
 ## Which spellings of a network may differ?
 Two spellings may differ by more than a law allows if they have other numbers of kernels, or if a compiler leaves one
-of them to a host. All other reasons are in this list (`tests/laws/kernels.toml`). A known fault is a difference without
-a measurement.
+of them to a host. `tests/laws/kernels.toml` explains each other difference by a kernel and its source. A
+known fault is a difference without a measurement.
 """
 
 
@@ -83,7 +95,8 @@ def _list_lines(court: Court, seed: int, seconds: float) -> Iterator[str]:
     evaluated = {law.name for law in EVALUATED}
     tried = [law for law in LAWS if law.name not in evaluated]
     for group in dict.fromkeys(law.group for law in tried):
-        yield _wrap(f"{group[0].upper()}{group[1:]}: {'; '.join(law.name for law in tried if law.group == group)}")
+        names = [law.name for law in tried if law.group == group]
+        yield _wrap(f"{group[0].upper()}{group[1:]}: {len(names)} laws, such as {', '.join(names[:NAMED])}")
     total = sum(court.compared.values())
     command = f"`python -m laws --seed {seed} --write`, in tests"
     yield "\n" + "\n".join(
@@ -93,28 +106,31 @@ def _list_lines(court: Court, seed: int, seconds: float) -> Iterator[str]:
             WIDTH,
         )
     )
-    yield "\n## Exceptions"
-    for (is_fault, why), rows in groupby(sorted(EXEMPT, key=_find_reason), _find_reason):
-        many = list(rows)
-        laws = ", ".join(dict.fromkeys(one.law for one in many))
-        named = (next(text for text in (one.chip, one.model, one.vendor) if text != "*") for one in many)
-        subjects = ", ".join(dict.fromkeys(f"`{text}`" for text in named))
-        fault = "a known fault: " if is_fault else ""
-        yield _wrap(f"{laws} ({subjects}, up to {max(one.most for one in many):g}x): {fault}{why}")
-
+    yield f"\n{EXCEPTIONS}"
+    for name, is_fault in NAMES:
+        exempt = groupby(sorted((one for one in EXEMPT if one.is_fault == is_fault), key=_find_reason), _find_reason)
+        yield _wrap(f"{name}: {'; '.join(_describe_exempt(list(rows)) for _, rows in exempt)}")
     yield KERNELS
-    yield from map(_describe_kernel, sorted(read_explained(), key=lambda one: one.is_fault))
+    for name, is_fault in NAMES:
+        kernels = (_describe_kernel(one) for one in read_explained() if one.is_fault == is_fault)
+        yield _wrap(f"{name}: {'; '.join(kernels)}")
+
+
+def _describe_exempt(many: list[Exempt]) -> str:
+    """Return the laws of the exceptions with one reason, and their subjects."""
+    laws = ", ".join(dict.fromkeys(one.law for one in many))
+    named = (next(text for text in (one.chip, one.model, one.vendor) if text != "*") for one in many)
+    subjects = ", ".join(dict.fromkeys(f"`{text}`" for text in named))
+    return f"{laws} ({subjects}, up to {max(one.most for one in many):g}x)"
 
 
 def _describe_kernel(one: Explained) -> str:
-    places = [f"`{name}`" for name in (one.of_class, one.chip, one.runtime) if name != "*"]
-    where = f" on {', '.join(places)}" if places else ""
-    fault = "a known fault: " if one.is_fault else ""
-    return _wrap(f"`{one.spelling}`{where}, up to {one.most:g}x: {fault}{one.kernel} ({one.source})")
+    places = "".join(f"`{name}`, " for name in (one.of_class, one.chip, one.runtime) if name != "*")
+    return f"`{one.spelling}` ({places}up to {one.most:g}x)"
 
 
-def _find_reason(one: Exempt) -> tuple[bool, str]:
-    return one.is_fault, one.why
+def _find_reason(one: Exempt) -> str:
+    return one.why
 
 
 def _wrap(text: str) -> str:
