@@ -12,13 +12,11 @@ from joulemap.ask.fact import Choice, Decision, Entry, Facts, Quantity, Term, Tu
 from joulemap.ask.rule import find_caveats
 from joulemap.ask.scope import VARYING, Scope, opening_scope, vary
 from joulemap.ask.standing import choose_best, list_choosable
-from joulemap.ask.sweep import find_turns
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, RUN_METRICS, MetricName, RunMetricName
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.generated.compare import Comparison, Recommendation
-from joulemap.generated.sweep import SweepPoint, SweepWinner
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
@@ -117,6 +115,9 @@ def _list_turns(scope: Scope, decision: Decision, rows: Iterable[Comparison]) ->
     """Return the batch sizes from which another chip is the best by the deciding metric, as in a sweep at the precision
     and runtime of the run to take.
     """
+    from joulemap.ask.sweep import find_turns
+    from joulemap.generated.sweep import SweepPoint, SweepWinner
+
     alike = {row.run_id: (row.precision, row.runtime) for row in rows}
     ids = [run_id for run_id, one in alike.items() if one == alike[decision.run]]
     winners = fetch(scope.connection, SweepWinner, run_ids=ids, takes_all=scope.settings.takes_all)

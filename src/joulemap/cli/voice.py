@@ -144,10 +144,10 @@ INDENT: Final = "  "
 """Begin of the second and further lines of a message."""
 
 
-ADVICE: Final = re.compile(r"(?:; |: )(?=(?:did you mean|see|run `|write|give|known:|name one)\b)| \((?=see `)")
-"""Place in an error message at which its advice begins."""
+ADVICE: Final = r"(?:; |: )(?=(?:did you mean|see|run `|write|give|known:|name one)\b)| \((?=see `)"
+"""Pattern of the place in an error message at which its advice begins; compiled for an error alone."""
 
-NAMED: Final = re.compile(r"'[^'\n]+'|`[^`\n]+`|(?<!\S)--?[a-z][\w-]*")
+NAMED: Final = r"'[^'\n]+'|`[^`\n]+`|(?<!\S)--?[a-z][\w-]*"
 """Pattern of a name, a command or an option in an error message."""
 
 RED, GREEN, YELLOW = "\x1b[1;31m", "\x1b[32m", "\x1b[33m"
@@ -168,14 +168,15 @@ def write_error(text: str) -> None:
     if sys.stderr is None or not sys.stderr.isatty():
         write_message(f"joulemap: {text}")
         return
-    place = ADVICE.search(text)
+    end_progress()
+    place = re.search(ADVICE, text)
     head, advice = (text[: place.start()], text[place.end() :]) if place else (text, "")
     width = shutil.get_terminal_size().columns
     lines = [wrap(make_visible(f"error: {head}", ""), width, INDENT)]
     lines += [wrap(make_visible(f"{INDENT}tip: {advice}", ""), width, INDENT)] if advice else []
     shown = "\n".join(lines)
     if takes_colours(sys.stderr):
-        shown = NAMED.sub(lambda found: f"{GREEN if found[0][0] == '`' else YELLOW}{found[0]}{END}", shown)
+        shown = re.sub(NAMED, lambda found: f"{GREEN if found[0][0] == '`' else YELLOW}{found[0]}{END}", shown)
         shown = re.sub("^error:", f"{RED}error:{END}", shown)
         shown = re.sub(rf"^{INDENT}tip:", f"{INDENT}{GREEN}tip:{END}", shown, flags=re.MULTILINE)
     with contextlib.suppress(OSError, ValueError):

@@ -35,7 +35,6 @@ from joulemap.show.present.document import Document, Grid, Section, choose_rows
 from joulemap.show.present.template import Template
 from joulemap.show.run import show_sure, title_runs
 from joulemap.show.run_name import name_run
-from joulemap.show.sweep import list_turns
 from joulemap.show.term import describe_gap
 
 EXPLAINED: Final[Mapping[RunMetricName, PartMetricName]] = {
@@ -191,6 +190,8 @@ def describe_settings(facts: Facts, varying: Collection[str]) -> list[str]:
         return []
     first, noun = decision.choice, name_metric(decision.choice.metric)
     if len(facts.turns("batch")) > 1:
+        from joulemap.show.sweep import list_turns
+
         return list_turns(facts)
     times = {one.run: one.values["latency"] for one in facts.of(Entry) if facts.runs[one.run].is_available}
     quickest = min(times, key=lambda run: times[run].value, default=decision.run)

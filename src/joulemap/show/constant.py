@@ -471,7 +471,9 @@ def draw_evidence(answer: EvidenceAnswer, asked: Asked) -> Document:
     return compose_runs(
         answer,
         answer.facts,
-        show_table(answer, "", answer.rows, columns, *explain_words(answer.rows.rows[:most]), limit=most, noun="numbers"),
+        show_table(
+            answer, "", answer.rows, columns, *explain_words(answer.rows.rows[:most]), limit=most, noun="numbers"
+        ),
         answer.rows,
         title=title(answer, EVIDENCE_TITLE),
         headline=describe_known(answer),

@@ -31,7 +31,7 @@ UNIT: Final = re.compile(
 )
 """Pattern of the space between a number and its unit, which a table makes non-breaking."""
 
-NUMBER: Final = re.compile(r"(?<![\w.])\d[\d.,]*")
+NUMBER: Final = r"(?<![\w.])\d[\d.,]*"
 """Pattern of a number that is no part of a name."""
 
 HARD_SPACE: Final = "\N{NO-BREAK SPACE}"
@@ -123,7 +123,7 @@ def wrap_command(text: str, width: int | None) -> str:
 
 def count_numbers(text: str) -> int:
     """Return the numbers of a text; the digits of names are none."""
-    return len(NUMBER.findall(text))
+    return len(re.findall(NUMBER, text))
 
 
 def longest_word(texts: Iterable[str]) -> int:
