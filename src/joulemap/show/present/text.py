@@ -31,9 +31,6 @@ UNIT: Final = re.compile(
 )
 """Pattern of the space between a number and its unit, which a table makes non-breaking."""
 
-NUMBER: Final = r"(?<![\w.])\d[\d.,]*"
-"""Pattern of a number that is no part of a name."""
-
 HARD_SPACE: Final = "\N{NO-BREAK SPACE}"
 
 END: Final = "\x1b[0m"
@@ -123,7 +120,7 @@ def wrap_command(text: str, width: int | None) -> str:
 
 def count_numbers(text: str) -> int:
     """Return the numbers of a text; the digits of names are none."""
-    return len(re.findall(NUMBER, text))
+    return sum(word.lstrip("(")[:1].isdigit() for word in text.replace("\N{EN DASH}", " ").split())
 
 
 def longest_word(texts: Iterable[str]) -> int:
