@@ -842,6 +842,7 @@ CREATE TABLE internal.serving_measurement (
     length_spread DOUBLE CHECK (length_spread >= 0),
     statistic VARCHAR NOT NULL CHECK (statistic IN ('mean', 'median')),
     prompt_kind VARCHAR NOT NULL,
+    phases VARCHAR NOT NULL,
     notes VARCHAR NOT NULL,
     seen VARCHAR NOT NULL,
     content_digest VARCHAR NOT NULL DEFAULT ''
@@ -888,6 +889,7 @@ COMMENT ON COLUMN internal.serving_measurement.client IS 'How the requests in fl
 COMMENT ON COLUMN internal.serving_measurement.requests IS 'Number of requests over which times are means; null if not stated';
 COMMENT ON COLUMN internal.serving_measurement.length_spread IS 'Relative spread of lengths around their means, both ways; 0 for equal lengths, null if not stated';
 COMMENT ON COLUMN internal.serving_measurement.statistic IS 'Statistic of the time between tokens: mean or median';
+COMMENT ON COLUMN internal.serving_measurement.phases IS 'separate if prefill and decode have devices of their own; else empty';
 COMMENT ON COLUMN internal.serving_measurement.prompt_kind IS 'short for a short prompt of unstated length; else empty';
 COMMENT ON COLUMN internal.serving_measurement.notes IS 'Other conditions';
 COMMENT ON COLUMN internal.serving_measurement.seen IS 'Coefficients that were chosen with this row in view; empty if there are none';

@@ -45,6 +45,7 @@ client = { type = "VARCHAR", meaning = "how the requests in flight start: steady
 requests = { type = "DOUBLE", null = true, meaning = "number of requests over which times are means" }
 length_spread = { type = "DOUBLE", null = true, meaning = "relative spread of lengths around their means, both ways; 0 for equal lengths" }
 statistic = { type = "VARCHAR", meaning = "statistic of times between tokens: mean or median" }
+phases = { type = "VARCHAR", meaning = "separate if prefill and decode have devices of their own, or empty" }
 prompt_kind = { type = "VARCHAR", meaning = "statement about a prompt of unknown length: short, or empty for none" }
 notes = { type = "VARCHAR", meaning = "further conditions" }
 seen = { heading = "used to fit" }
@@ -56,7 +57,7 @@ SELECT
     request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j,
     power_w, power_boundary, idle_power_w, speculative, cached_tokens, uses_cache, context_tokens, file_bytes, client, requests,
     length_spread, statistic,
-    prompt_kind, notes, seen
+    prompt_kind, phases, notes, seen
 FROM serving_measurements
 WHERE ($hardware = '' OR hardware = $hardware)
     AND contains(lower(model), lower($model))

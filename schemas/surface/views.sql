@@ -1719,6 +1719,7 @@ SELECT
     length_spread,
     statistic,
     prompt_kind,
+    phases,
     notes,
     seen,
     CASE
@@ -1737,6 +1738,7 @@ COMMENT ON COLUMN serving_measurements.client IS 'How the requests in flight sta
 COMMENT ON COLUMN serving_measurements.requests IS 'Number of requests over which times are means; NULL if not stated';
 COMMENT ON COLUMN serving_measurements.length_spread IS 'Relative spread of lengths around their means, both ways; 0 for equal lengths, NULL if not stated';
 COMMENT ON COLUMN serving_measurements.statistic IS 'Statistic of the times between tokens: mean or median';
+COMMENT ON COLUMN serving_measurements.phases IS 'separate if prefill and decode have devices of their own, or empty';
 COMMENT ON COLUMN serving_measurements.prompt_kind IS 'Sources statement on a prompt of unknown length: short, or empty';
 COMMENT ON COLUMN serving_measurements.hardware IS 'Catalogue id, or the name of hardware outside the catalogue';
 COMMENT ON COLUMN serving_measurements.model IS 'Name of the model in the source';

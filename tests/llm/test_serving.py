@@ -854,7 +854,7 @@ def test_rows_are_predicted_or_told_why_not() -> None:
         row,
         steady_row,
         attrs.evolve(row, speculative="mtp"),
-        attrs.evolve(row, notes="prefill and decode on separate devices: 4 prefill, 16 decode"),
+        attrs.evolve(row, phases="separate"),
         attrs.evolve(row, engine="nobody"),
         attrs.evolve(row, model="nothing-7b"),
         attrs.evolve(row, batch=1, prompt_tokens=900_000),

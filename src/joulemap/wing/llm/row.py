@@ -72,13 +72,14 @@ NOTES: Final[Sequence[tuple[str, re.Pattern[str], object]]] = (
     ("length_spread", re.compile(r"lengths uniform in 80-100 %"), 1.0 / 9.0),
     ("prompt_kind", re.compile(r"prompt[^;]*(?:\bshort\b|some ten tokens)"), "short"),
     ("prompt_kind", re.compile(r"means over nine tests"), LOCALSCORE),
+    ("phases", re.compile(r"prefill and decode on separate devices"), "separate"),
 )
 """Column, pattern and value. If the pattern matches the notes and the column's cell is empty, the column gets this
 value, or the matched number if the value is None.
 """
 
-SEPARATE: Final = re.compile(r"prefill and decode on separate devices")
-"""Statement in the notes that devices of one phase serve no other; no column says how many have which phase."""
+SEPARATE: Final = "separate"
+"""Value of `phases` if prefill and decode have devices of their own; no column says how many have which phase."""
 
 _one, _positive, _any = attrs.validators.ge(1), attrs.validators.gt(0.0), attrs.validators.ge(0.0)
 
@@ -157,6 +158,8 @@ class ServingRow:
     """Statistic of the times between tokens."""
     prompt_kind: str = attrs.field(default="", validator=attrs.validators.in_(PROMPTS))
     """Description of a prompt of unknown length."""
+    phases: str = attrs.field(default="", validator=attrs.validators.in_(("", SEPARATE)))
+    """`SEPARATE`, or empty if all devices compute both phases."""
     notes: str = ""
     seen: str = ""
     """Coefficients fitted with this row; empty if there are none."""
@@ -185,11 +188,6 @@ class ServingRow:
                 if count
                 else f"layer_split is {value!r} without other_hardware"
             )
-
-    @property
-    def is_disaggregated(self) -> bool:
-        """True if the notes state that prefill and decode have devices of their own."""
-        return SEPARATE.search(self.notes) is not None
 
     @property
     def has_unknown_client(self) -> bool:

@@ -143,7 +143,7 @@ def _deploy(
         try:
             if row.speculative not in ("", "none") and not SCOPE[row.scope].is_prompt:
                 raise UnsupportedError("speculative decoding without a stated acceptance rate", code="acceptance")
-            if row.is_disaggregated:
+            if row.phases:
                 text = "prefill and decode run on separate devices, whose numbers no column states"
                 raise UnsupportedError(text, code="disaggregated")
             if row.layer_split:
