@@ -26,7 +26,7 @@ WITH asked AS (
         max(CASE WHEN batch = 1 THEN throughput_per_s END) OVER of_series AS single_per_s,
         inferences_per_j >= $zone_fraction * max(inferences_per_j) OVER of_series AS is_efficient,
         first_value(batch) OVER (
-            of_series ORDER BY inferences_per_j DESC NULLS LAST, batch, run_id
+            of_series ORDER BY CAST(inferences_per_j AS FLOAT) DESC NULLS LAST, batch, run_id
             ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
         ) AS best_batch
     FROM cube.run(run_ids := $run_ids)

@@ -51,7 +51,7 @@ followed AS (
         count(latency_s) AS batch_count,
         count(refusal) AS refused_count,
         min({'cost': latency_s, 'batch': batch}) FILTER (WHERE latency_s IS NOT NULL) AS fastest,
-        -- rounded, so that rates that differ by femtoseconds are ties
+        -- rounded, so that rates and energies that differ by femtoseconds and femtojoules are ties
         min({
             'cost': CAST(1e0 / throughput_per_s AS FLOAT), 'batch': batch, 'value': throughput_per_s,
             'latency_s': latency_s
@@ -60,9 +60,12 @@ followed AS (
             'cost': CAST(1e0 / throughput_per_s AS FLOAT), 'batch': batch, 'value': throughput_per_s,
             'latency_s': latency_s, 'throughput_limit': throughput_limit
         }) FILTER (WHERE is_kept) AS busiest,
-        min({'cost': energy_per_inference_j, 'batch': batch, 'latency_s': latency_s})
-            FILTER (WHERE is_kept) AS leanest,
-        min({'cost': energy_per_inference_j, 'batch': batch}) FILTER (WHERE latency_s IS NOT NULL) AS thriftiest,
+        min({
+            'cost': CAST(energy_per_inference_j AS FLOAT), 'batch': batch, 'value': energy_per_inference_j,
+            'latency_s': latency_s
+        }) FILTER (WHERE is_kept) AS leanest,
+        min({'cost': CAST(energy_per_inference_j AS FLOAT), 'batch': batch, 'value': energy_per_inference_j})
+            FILTER (WHERE latency_s IS NOT NULL) AS thriftiest,
         max({'batch': batch, 'throughput_per_s': throughput_per_s}) FILTER (WHERE latency_s IS NOT NULL) AS largest,
         max(CASE WHEN batch = 1 THEN throughput_per_s END) AS single_per_s,
         bool_or(is_projection) AS is_projection,
@@ -77,7 +80,7 @@ near AS (
         a.hardware,
         a.batch,
         a.average_power_w,
-        bool_and(coalesce(s.thriftiest.cost / a.energy_per_inference_j >= $zone_fraction, FALSE)) OVER (
+        bool_and(coalesce(s.thriftiest.value / a.energy_per_inference_j >= $zone_fraction, FALSE)) OVER (
             PARTITION BY a.series, a.hardware, a.batch >= s.thriftiest.batch
             ORDER BY abs(a.batch - s.thriftiest.batch), a.batch
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
@@ -117,7 +120,7 @@ SELECT
     s.busiest.latency_s AS throughput_latency_s,
     s.busiest.throughput_limit AS throughput_limit,
     s.leanest.batch AS energy_batch,
-    s.leanest.cost AS energy_per_inference_j,
+    s.leanest.value AS energy_per_inference_j,
     s.leanest.latency_s AS energy_latency_s,
     z.low_batch AS zone_low_batch,
     z.high_batch AS zone_high_batch,

@@ -12,7 +12,7 @@ from joulemap.ask.analyze import AnalyzeAnswer
 from joulemap.ask.fact import Caveat, Share
 from joulemap.physics.record.configuration import Precision
 from joulemap.physics.record.runtime import RuntimeName
-from joulemap.show.analyze import RAISE
+from joulemap.show.analyze import FEW_TILES, RAISE, list_reasons
 from joulemap.system.errors import UnknownNameError, UnsupportedError
 from joulemap.workspace import Workspace
 from lazy import Lazy
@@ -198,3 +198,15 @@ def test_a_larger_batch_is_advised_only_where_it_saves_energy(model: str, worksp
     is_advised = answer.document().answer.startswith(RAISE)
     assert is_advised == (model in ("mlp", "conv_block"))
     assert not is_advised or more.energy_j / more.batch < answer.total.energy_j
+
+
+@pytest.mark.sample(1)
+def test_idle_units_are_no_advice_where_a_larger_batch_leaves_them_idle(workspace: Workspace) -> None:
+    one, more = (
+        workspace.analyze("efficientnet_b0", "rtx_4090", precision="int8", runtime="engine", batch=batch)
+        for batch in (64, 128)
+    )
+    assert_close(more.total.energy_j / 2.0, one.total.energy_j, rel=1e-3)
+    assert one.total.units_used_count < one.total.units_total_count
+    assert not one.document().answer.startswith(RAISE)
+    assert not any(FEW_TILES in line for line in list_reasons(one))

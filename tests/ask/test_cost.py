@@ -8,6 +8,7 @@ import pytest
 
 from compare import assert_close
 from joulemap.ask.cost import CostAnswer
+from joulemap.ask.decision import find_decision
 from joulemap.ask.fact import Caveat, Choice, Turn
 from joulemap.domain.settings import Price, Site
 from joulemap.show.cost import list_reasons
@@ -32,6 +33,13 @@ def test_the_cheaper_way_of_paying_is_taken(answer: CostAnswer, workspace: Works
         for pay in ("rented", "bought")
     ]
     assert_close(best.usd_per_million, min(one.usd_per_million or 0.0 for one in ways if one is not None))
+
+
+def test_of_tied_costs_the_lower_one_is_taken(workspace: Workspace) -> None:
+    answer = workspace.cost("llama-3.1-8b", hardware=["l4", "h100_sxm5"])
+    first = answer.facts.of(Choice)[0]
+    decision = find_decision(answer.facts)
+    assert decision is not None and first.tied and decision.run == first.run
 
 
 def test_a_price_weighs_as_the_interval_of_its_part_of_the_cost(answer: CostAnswer, workspace: Workspace) -> None:

@@ -126,3 +126,15 @@ def test_the_range_of_a_ratio_is_that_of_its_probability(ratio: float, half_widt
     assert lead.ends is not None
     assert_close(lead.ends[0], ratio * math.exp(-half_width), rel=1e-6)
     assert_close(lead.ends[1], ratio * math.exp(half_width), rel=1e-6)
+
+
+def test_a_run_that_leads_by_a_third_metric_changes_nothing_about_two_tied_ones() -> None:
+    pair = [
+        make_choice("latency", (1, 2), (2,)),
+        make_choice("usd_per_million", (2, 1), (1,)),
+        make_choice("decode_energy_per_token", (1, 2), (2,)),
+    ]
+    wider = [*(add_worse(one) for one in pair[:2]), make_choice("decode_energy_per_token", (WORSE, 1, 2), ())]
+    alone, beside = decide(pair), decide(wider)
+    assert alone.runs == beside.runs == (2, 1)
+    assert beside.leads == alone.leads[:2]

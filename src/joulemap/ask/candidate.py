@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeVar, cast
 import attrs
 
 from joulemap.ask.answer import RunAnswer, fetch_tables
-from joulemap.ask.decision import choose, find_decision
+from joulemap.ask.decision import PAID, choose, find_decision
 from joulemap.ask.fact import Caveat, Choice, Facts, Quantity
 from joulemap.ask.finding import Finding
 from joulemap.ask.scope import Scope
@@ -330,7 +330,7 @@ class RankedAnswer(CandidateAnswer):
 
     def choose(self) -> list[Choice]:
         """Return the ranking of the best configuration of each chip, that of tied ones by the metric that breaks the
-        tie, then an unavailable configuration that would be better.
+        tie, which none does of costs, then an unavailable configuration that would be better.
         """
         if not self.ranked:
             return []
@@ -346,7 +346,7 @@ class RankedAnswer(CandidateAnswer):
         )
         choices = [attrs.evolve(choice, runs=choice.runs[:MOST_ENTRIES])]
         close = {run_id: rows[run_id] for run_id in (choice.run, *choice.tied, *choice.equal)}
-        if len(close) > 1:
+        if len(close) > 1 and self.objective not in PAID:
             choices.append(self._break_tie(close))
         beyond = self.projection
         if beyond is not None:

@@ -106,7 +106,8 @@ def decide(choices: Sequence[Choice], runs: Mapping[int, Subject] | None = None)
     second = others[0] if others else first
     band, fast = (_list_close(one) for one in (first, second))
     both = [one for one in band if one in second.close]
-    last = others[1] if len(others) > 1 and 1 < len(both) == len(band) else second
+    third = [one for one in others[1:2] if not one.close.isdisjoint(both)]  # no odds of two runs that it puts behind
+    last = third[0] if third and 1 < len(both) == len(band) else second
     taken = _find_first(last, both or band)
     abroad = {one for one, run in named.items() if taken in named and run.hardware != named[taken].hardware}
     rest = [one for one in first.runs if one in abroad] or [one for one in first.runs if one != taken]
@@ -117,7 +118,7 @@ def decide(choices: Sequence[Choice], runs: Mapping[int, Subject] | None = None)
         rival = _find_first(last, [one for one in tied if one not in both] or tied)
     else:
         rival = next(iter(rest), None)
-    deciding = (first, *others[: 1 + (bool(both) and bool(tied))])
+    deciding = (first, *others[:1], *(third if both and tied else ()))
     leads = [_compare(one, taken, rival) for one in deciding]
     is_costlier = any(one.metric in PAID and not one.is_better for one in leads)
     if rival is not None and len(both) == len((taken, rival)) and is_costlier and all(one.is_tied for one in leads):

@@ -12,7 +12,7 @@ import attrs
 
 from joulemap.ask.analyze import PLURALS, AnalyzeAnswer, PartAnswer, name_part
 from joulemap.ask.cause import RESIDUAL, STATIC
-from joulemap.ask.fact import Entry, Facts
+from joulemap.ask.fact import Entry
 from joulemap.domain.column import Col
 from joulemap.domain.settings import Division, PartLevel, RunDivision
 from joulemap.domain.table import Table, group
@@ -96,6 +96,10 @@ LEAST_USE: Final = 0.1
 """Share of the compute peak below which compute limits a run only because its kernels have too few tiles."""
 
 FEW_TILES: Final = "too few tiles"
+LEAST_FEW: Final = 0.5
+"""Minimum number of kernels per wave with which their tiles are few."""
+LEAST_IDLE: Final = 0.05
+"""Minimum share of a run's energy that units spend in the last wave of each kernel if a larger batch is advised."""
 
 NAMED_ACTIONS: Final = 3
 """Maximum actions named in a caption."""
@@ -270,26 +274,35 @@ def describe_analysis(answer: AnalyzeAnswer) -> str:
     largest, limit = (one.name if one else "" for one in (energy, time))
     form = RUN
     if largest == STATIC and limit:
-        has_idle = units is not None and units.count < units.total
+        has_idle = energy is not None and energy.share * find_unfilled(answer) >= LEAST_IDLE
         form = IDLE if has_idle else LAUNCHED if limit == "launch" else SHORTEN
     given = {
         "start": "" if largest in (RESIDUAL, STATIC) else START,  # nobody can act on a fitted residual
-        "limit": find_few(facts) or name_bound(limit),
+        "limit": find_few(answer) or name_bound(limit),
         "per": "batch" if answer.total.batch > 1 else "",
     }
     return finish([tell(form, facts.of(Entry)[0], facts, {"top": energy, "time": time, "units": units}, **given)])
 
 
-def find_few(facts: Facts) -> str:
+def find_unfilled(answer: AnalyzeAnswer) -> float:
+    """Return the largest share of the units' time that larger kernels could fill: each kernel's last wave."""
+    total = answer.total
+    is_full = total.units_used_count >= total.units_total_count
+    return 0.0 if is_full else total.kernel_count / max(1.0, total.wave_count)
+
+
+def find_few(answer: AnalyzeAnswer) -> str:
     """Return that kernels have too few tiles, if that is why compute attains so little; otherwise an empty text."""
+    facts = answer.facts
     limits = [one.name for one in facts.shares("time", "bottleneck")[:1]]
     is_slow = limits == ["compute"] and any(one.share < LEAST_USE for one in facts.shares("compute"))
-    return FEW_TILES if is_slow and any(one.count < one.total for one in facts.shares("units")) else ""
+    return FEW_TILES if is_slow and find_unfilled(answer) >= LEAST_FEW else ""
 
 
-def list_reasons(facts: Facts) -> list[str]:
+def list_reasons(answer: AnalyzeAnswer) -> list[str]:
     """Return lines on why: how busy the chip is, the largest subgraph, and energy that computes nothing."""
-    busy = "".join(tell(UNITS, one, facts, few=find_few(facts)) for one in facts.shares("units"))
+    facts = answer.facts
+    busy = "".join(tell(UNITS, one, facts, few=find_few(answer)) for one in facts.shares("units"))
     beside, largest = {"bandwidth": facts.share("bandwidth")}, {"time": facts.share("time", "subgraph")}
     return [
         *describe_beyond(facts),
@@ -377,7 +390,7 @@ def draw_run(answer: AnalyzeAnswer, asked: Asked) -> Document:
         table,
         title=title_run(total, answer.scope),
         headline=describe_analysis(answer),
-        reasons=list_reasons(answer.facts)[:MOST_WHY],
+        reasons=list_reasons(answer)[:MOST_WHY],
         trust=describe_ranges(answer.facts),
         details=rest,
         steps=fill_steps(STEPS, total, asked.repeated, hardware=answer.scope.spell(total.hardware), deeper=deeper),

@@ -86,7 +86,9 @@ CAVEAT: Final[Mapping[str, Template]] = {
     ),
     "gained": Template("only the new version runs on {chips}"),
     "given": Template("the price of {chips} is given, and taken as exact"),
-    "host": Template("the energy of {chips} excludes a host ([about +{host_ratio:set %}; ]`--site host` adds one)"),
+    "host": Template(
+        "the energy of {chips} excludes a host ([about +{host_ratio:set %}; ]`--site host=NAME` adds one)"
+    ),
     "default_mode": Template("{chips} runs in its power mode {mode}, at most {cap}; others: {others:list}"),
     "hosted": Template(
         "energy and power of {chips} include the host {host}[, which is assumed to have a {slot} for them]"
@@ -100,8 +102,8 @@ CAVEAT: Final[Mapping[str, Template]] = {
     "launched": Template("eager: {host} launches kernels of {chips} in {time} each"),
     "launched_beside": Template("eager: a core on the same chip launches kernels of {chips} in {time} each"),
     "launched_by_default": Template(
-        "eager: {host} launches kernels of {chips} in {time} each; `--site host` selects another, `joulemap measure "
-        "host` times this machine"
+        "eager: {host} launches kernels of {chips} in {time} each; `--site host=NAME` selects another, `joulemap "
+        "measure host` times this machine"
     ),
     "lost": Template("the new version does not run on {chips}"),
     "limited": Template("{compiler} of {chips} leaves {operations:and} to {helper}"),

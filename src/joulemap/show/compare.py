@@ -81,13 +81,14 @@ JUDGED: Final = (
 def list_steps(answer: CompareAnswer, repeated: Sequence[str]) -> list[list[str]]:
     """Return the follow-up commands: on the best chip, and on the pair of the decision."""
     (best, *others), metric, spell = answer.answered, answer.metric, answer.scope.spell
+    rows = {row.run_id: row for row in answer.answered}
     steps = STEPS_OF_VARIANT if answer.varying else STEPS_OF_PAIR if others else STEPS_OF_ONE
     winner = rival = ""
     is_close = False
     if others:
-        goal, names = answer.available[0], {row.run_id: row.hardware for row in answer.answered}
-        decision = find_decision(answer.facts)
-        winner, *rivals = [goal.hardware] if decision is None else [names[run] for run in decision.runs]
+        goal, decision = answer.available[0], find_decision(answer.facts)
+        best = best if decision is None else rows[decision.run]
+        winner, *rivals = [goal.hardware] if decision is None else [rows[run].hardware for run in decision.runs]
         rival = next((one for one in rivals if one != winner), goal.runner_up or others[0].hardware)
         is_close = bool(goal.rivals) and metric != "memory" and answer.scope.can_flip(rival, winner)
     asked = metric if is_close else EXPLAINED.get(metric, metric)
