@@ -15,6 +15,7 @@ from joulemap.ask.decision import decide
 from joulemap.ask.fact import Caveat, Choice, Entry, Facts, Quantity, Refusal, Subject, Term
 from joulemap.ask.finding import Finding
 from joulemap.ask.rule import find_bias, weigh
+from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.generated.compare import Comparison
@@ -22,6 +23,7 @@ from joulemap.physics.record.configuration import Precision
 from joulemap.prediction import predict
 from joulemap.show.caveat import describe_trust, list_notes, rank_caveats
 from joulemap.show.choice import describe_answer
+from joulemap.show.compare import EDP, lay_figures
 from joulemap.store import query
 from joulemap.store.connection import Connection
 from joulemap.workspace import Workspace
@@ -269,3 +271,24 @@ def test_one_chip_on_sale_is_taken_beside_a_projection(workspace: Workspace) -> 
     choices = answer.facts.of(Choice)
     assert all(answer.facts.runs[one].hardware == "l4" for one in choices[0].runs)
     assert answer.facts.runs[decide(choices[:2]).run].hardware == "l4"
+
+
+def test_the_next_command_is_about_the_run_to_take(workspace: Workspace) -> None:
+    chips = ["jetson_orin_nano_8gb@15W", "jetson_orin_nx_16gb", "jetson_agx_orin_64gb_gpu"]
+    answer = workspace.compare("resnet50", hardware=chips, precision="int8", runtime="engine", batch=(1, 16))
+    decision = decide(answer.facts.of(Choice), answer.facts.runs)
+    assert decision.leads[0].is_tied
+    taken = answer.facts.runs[decision.run].hardware
+    assert taken != answer.answered[0].hardware
+    (step, *_) = answer.document().data["next_steps"]
+    assert taken in step
+
+
+def test_the_ratio_of_products_is_that_of_the_column_before_it(workspace: Workspace) -> None:
+    answer = workspace.compare("resnet18", hardware=["l4", "t4"], batch=(1, 8), metric="edp", precision="fp16")
+    grid = lay_figures(answer, 10)
+    place = grid.headings.index(METRIC["edp_per_inference"].label)
+    assert grid.headings[place + 1] == "ratio"
+    shown = [row[place].rpartition("  ")[2] for row in grid.rows]
+    best = min((row.edp_js or 0.0) / row.batch for row in answer.answered)
+    assert shown == [EDP(edp=best * (row.ratio or 0.0)) for row in answer.answered]

@@ -99,7 +99,7 @@ FEW_TILES: Final = "too few tiles"
 LEAST_FEW: Final = 0.5
 """Minimum number of kernels per wave with which their tiles are few."""
 LEAST_IDLE: Final = 0.05
-"""Minimum share of a run's energy that units spend in the last wave of each kernel if a larger batch is advised."""
+"""Minimum share of idle units, and of a run's energy in the last waves of kernels, if a larger batch is advised."""
 
 NAMED_ACTIONS: Final = 3
 """Maximum actions named in a caption."""
@@ -287,7 +287,7 @@ def describe_analysis(answer: AnalyzeAnswer) -> str:
 def find_unfilled(answer: AnalyzeAnswer) -> float:
     """Return the largest share of the units' time that larger kernels could fill: each kernel's last wave."""
     total = answer.total
-    is_full = total.units_used_count >= total.units_total_count
+    is_full = total.units_used_count > (1.0 - LEAST_IDLE) * total.units_total_count
     return 0.0 if is_full else total.kernel_count / max(1.0, total.wave_count)
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 import attrs
 
 from joulemap.ask.candidate import CandidateAnswer, RankedAnswer, find_busy_hours, find_chip, list_first
+from joulemap.ask.decision import PAID
 from joulemap.ask.fact import Choice, Facts
 from joulemap.domain.column import Col
-from joulemap.domain.metric import METRIC, Metric, MetricName
+from joulemap.domain.metric import METRIC, Metric, MetricName, RunMetricName
 from joulemap.domain.offer import describe_pay
 from joulemap.domain.settings import Limits
 from joulemap.domain.table import Table
@@ -51,8 +52,8 @@ ANALYZE: Final = Template(
     "[--runtime {runtime}] {repeated}"
 )
 COMPARE: Final = Template(
-    "compare {model} --hardware {hardware} --precision {precision} [--weight-precision {weights}] --batch {batch} "
-    "[--runtime {runtime}] {repeated}"
+    "{question} {model} --hardware {hardware} --precision {precision} [--weight-precision {weights}] --batch {batch} "
+    "[--runtime {runtime}] [--metric {metric}] {repeated}"
 )
 
 SHOWN_NAMES: Final = 6
@@ -195,4 +196,7 @@ def _spell(answer: CandidateAnswer, rows: Sequence[Any], repeated: Sequence[str]
     }
     joined = {name: ",".join(dict.fromkeys(values)) for name, values in options.items()}
     given = repeat_boundary(answer.scope, (row.hardware for row in rows), repeated)
-    return {"model": answer.scope.model, "repeated": given, **joined}
+    name = answer.objective.removesuffix("_per_inference") if isinstance(answer, RankedAnswer) else ""
+    metric = name if name in get_args(RunMetricName) and name != "energy" else ""  # energy is the default
+    question = "cost" if name in PAID else "compare"
+    return {"model": answer.scope.model, "repeated": given, "question": question, "metric": metric, **joined}

@@ -47,6 +47,7 @@ EXPLAINED: Final[Mapping[RunMetricName, PartMetricName]] = {
 LIMIT: Final = 10
 RATIO_TO: Final = Template("ratio to {baseline}")
 POWER: Final = Template("{power:W}[ + {host}]")
+EDP: Final = Template("{edp:Js}")
 BEST_TITLE: Final = "Best of all hardware"
 DISTRIBUTION: Final = Template("query run edp.distribution -p run_id={run_id}")
 STEPS_OF_ONE: Final = (Template("analyze {model} {hardware}"), DISTRIBUTION)
@@ -111,18 +112,21 @@ def list_steps(answer: CompareAnswer, repeated: Sequence[str]) -> list[list[str]
 def list_columns(answer: CompareAnswer, ratio: str) -> Iterator[Col[Comparison]]:
     """Yield the columns; those of the metric that decides come first, and `ratio` heads that of the ratio."""
     of, metric, scope = Comparison, answer.metric, answer.scope
-    energy = of.energy_per_inference_j if "batch" in answer.varying else of.energy_j
+    energy, edp = of.energy_j, of.edp_js.kept
+    if "batch" in answer.varying:
+        energy = of.energy_per_inference_j
+        edp = edp.headed(METRIC["edp_per_inference"].label).by(lambda row: EDP(edp=(row.edp_js or 0.0) / row.batch))
     power = of.average_power_w.by(lambda row: show_power(scope, row.hardware, row.average_power_w)).kept
     blocks: dict[RunMetricName, tuple[Col[Comparison], ...]] = {
         "energy": (energy.ranking, of.energy_half_width.ends_of(energy).drawn),
         "latency": (of.latency_s.ranking, of.latency_half_width.ends_of(of.latency_s).drawn),
-        "edp": (of.edp_js.kept,),
+        "edp": (edp,),
         "memory": (of.peak_memory_bytes.or_common,),
         "throughput": (of.throughput_per_s.or_common,),
         "power": (power.or_common,),
     }
     plain: dict[RunMetricName, Col[Comparison]] = {
-        "edp": of.edp_js.kept,
+        "edp": edp,
         "memory": of.peak_memory_bytes,
         "throughput": of.throughput_per_s,
         "power": power,
@@ -167,7 +171,7 @@ def lay_figures(answer: CompareAnswer, limit: int) -> Grid:
         heading = label if goal.goal in ("energy", "energy_per_inference") else METRIC[goal.goal].label
         if heading in drawn.headings and goal.tied_count < len(scope.evaluated_ids):
             column = METRIC[goal.goal].column
-            equal = [row.label for row in shown if row.is_available and getattr(row, column) == goal.value]
+            equal = [row.label for row in shown if row.is_available and getattr(row, column, None) == goal.value]
             labels = [row.label for row in shown]
             drawn = drawn.mark_best(heading, labels, (goal.hardware,), (*goal.rivals, *equal))
     return drawn

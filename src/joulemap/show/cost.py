@@ -329,7 +329,7 @@ def draw_cost(answer: CostAnswer, asked: Asked) -> Document:
         reasons=list_reasons(answer.facts),
         details=list_details(answer, most),
         notes=list_notes(answer),
-        steps=ask_next(answer, answer.tied_pair, [best] if best is not None else [], asked.repeated),
+        steps=ask_next(answer, (), [best] if best is not None else [], asked.repeated),
     )
 
 

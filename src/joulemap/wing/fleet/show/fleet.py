@@ -237,8 +237,9 @@ def list_reasons(facts: Facts) -> list[str]:
 
 
 def _describe_headroom(facts: Facts) -> Iterator[str]:
+    taken = {one.run for one in facts.of(Choice)[:1]}
     for one in facts.of(Limit)[:1]:
-        if one.value is None:
+        if one.value is None or taken - {one.run}:
             continue
         capacity = facts.find_values(one.run).get("capacity")
         breaks = (each for each in facts.of(Caveat) if each.kind == "breaks" and one.run in each.runs)

@@ -298,7 +298,7 @@ def list_notes(answer: LlmAnswer) -> Iterator[str]:
 
 def find_leader(answer: LlmAnswer) -> tuple[ServedPhase, ServedPhase | None]:
     """Return the decode steps that follow-up commands are about: that of the hardware to take, and that of the hardware
-    it is compared with, or the best one of other hardware, in the same configuration; None without such hardware.
+    it is compared with, if any, or the best one of other hardware, in the same configuration; None without one.
     """
     steps = [row for row in answer.phases if row.phase == ANSWER.name]
     first = next(row for row in steps if row.place == answer.winners[0].place)
@@ -317,7 +317,8 @@ def find_leader(answer: LlmAnswer) -> tuple[ServedPhase, ServedPhase | None]:
         first = min(own, key=nearness, default=first)
     alike = (first.model, first.batch, first.precision)
     others = [row for row in steps if row.hardware != first.hardware and (row.model, row.batch, row.precision) == alike]
-    return first, min(others, key=lambda row: (row.hardware not in rivals, row.energy_per_token_j), default=None)
+    asked = [row for row in others if row.hardware in rivals or not rivals]
+    return first, min(asked, key=lambda row: row.energy_per_token_j, default=None)
 
 
 def list_loads(answer: LlmAnswer) -> list[str]:

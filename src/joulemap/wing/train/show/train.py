@@ -277,7 +277,8 @@ def list_details(answer: TrainAnswer, most: int) -> Iterator[Section]:
 
 def draw_training(answer: TrainAnswer, asked: Asked) -> Document:
     """Return the document of training."""
-    best, most, refused = answer.trained[0], asked.most(12), describe_refused(answer.facts)
+    most, refused, decision = asked.most(12), describe_refused(answer.facts), find_decision(answer.facts)
+    best = answer.trained[0] if decision is None else answer.rows[decision.run - 1]
     assert best.run_id is not None
     table = add_parts(answer, lay_steps(answer, most))
     named = {"step": answer.step_names[best.run_id], "spelled": answer.scope.spell(best.hardware)}
