@@ -194,3 +194,10 @@ def test_every_metric_is_drawn_as_an_objective(workspace: Workspace) -> None:
     for objective in get_args(MetricName):
         answer = workspace.recommend("conv_block", Settings(hardware=("l4", "h100_sxm5")), objective=objective)
         assert draw(answer).tables[0].rows
+
+
+@pytest.mark.parametrize(("objective", "told"), [("cost", "joulemap cost "), ("edp", "--metric edp"), ("energy", "")])
+def test_the_next_command_compares_by_the_objective(objective: MetricName, told: str, workspace: Workspace) -> None:
+    answer = workspace.recommend("resnet50", hardware=["rv1126b_npu", "hailo_8"], objective=objective)
+    (step, *_) = answer.document().data["next_steps"]
+    assert told in step or len(answer.tied_pair) < 2

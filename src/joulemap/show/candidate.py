@@ -196,7 +196,8 @@ def _spell(answer: CandidateAnswer, rows: Sequence[Any], repeated: Sequence[str]
     }
     joined = {name: ",".join(dict.fromkeys(values)) for name, values in options.items()}
     given = repeat_boundary(answer.scope, (row.hardware for row in rows), repeated)
-    name = answer.objective.removesuffix("_per_inference") if isinstance(answer, RankedAnswer) else ""
+    name = answer.objective if isinstance(answer, RankedAnswer) else ""
+    name = "edp" if name == "edp_per_inference" else name
     metric = name if name in get_args(RunMetricName) and name != "energy" else ""  # energy is the default
     question = "cost" if name in PAID else "compare"
     return {"model": answer.scope.model, "repeated": given, "question": question, "metric": metric, **joined}
