@@ -328,10 +328,11 @@ def write_page(
         counts[row.hardware] += 1
     scored = f"{sum(counts.values()):,} rows of {len(counts)} chips and modes are scored."
     lines = [HEAD, scored, "", SPLIT_TEXT]
+    scopes = ask("scope")  # evaluates what sureness reads
     lines += sureness(workspace)
     lines += [CALIBRATION_TEXT, "## Where are the largest errors?"]
     lines += failure_lines(operators)
-    lines += wall_lines(ask("scope"))
+    lines += wall_lines(scopes)
     lines += [LEFT_TEXT, PAIR_TEXT]
     lines += pair_lines(workspace, PAIRS, RATE_PAIRS)
     lines += [PUBLIC_TEXT, LADDER_TEXT, *left_out]
