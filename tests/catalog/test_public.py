@@ -52,7 +52,7 @@ def test_a_table_says_where_it_is_from_and_what_it_is(name: str) -> None:
         assert row.hardware.partition("@")[0] in {*known_hardware(), *list_members()}
         assert row.precision in PRECISION_BYTES
         seconds = row.batch / row.throughput_per_s if row.throughput_per_s else row.latency_s
-        assert seconds is not None and 1e-7 < seconds < 10.0
+        assert seconds is not None and 1e-7 < seconds < 100.0
         assert row.conditions.startswith(one.conditions)
     told = {row.conditions.removeprefix(one.conditions).removeprefix("; ") for row in rows}
     assert told - {""} == set(one.condition.values())

@@ -271,7 +271,7 @@ def test_the_command_writes_the_page_and_says_how_to_make_it_again(joulemap: Run
     assert "wrote out.html" in done.stderr
     page = Page((tmp_path / "out.html").read_text())
     assert page.content["command"] == shlex.join(["joulemap", "report", *asked])
-    assert re.search(r"Take l4: it uses [0-9.]+x less energy than t4", page.shown)
+    assert re.search(r"Take l4: it uses [0-9.]+x (?:\([^)]*\) )?less energy than t4", page.shown)
     titles = re.findall(r"<h2[^>]*>(.*?)</h2>", page.text)
     assert titles[:2] == ["How many devices", "Which part where on workstation_rtx_4090"]
     assert {one["id"] for tag, one in page.tags if tag == "section"} > {"fleet", "place", "energy"}
