@@ -146,7 +146,7 @@ BAD = [
     (("sweep", "resnet18", "--max-latency", "-1ms"), ExitCode.USAGE, "is not above 0"),
     (("sweep", "resnet18", "--hardware", "h100_sxm4"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
     (("sweep", "resnet18", "--format", "nonsense"), ExitCode.USAGE, "'nonsense' is not one of"),
-    (("measure",), ExitCode.USAGE, "Missing argument 'MODEL'"),
+    (("measure",), ExitCode.USAGE, "measure needs a MODEL, `host` or --parts"),
     (("measure", "resnet19"), ExitCode.UNKNOWN_NAME, "unknown model 'resnet19'; did you mean resnet18"),
     (("measure", "mlp", "--hardware", "h100_sxm4"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
     (("measure", "mlp", "--hardware", "kpu_t64@6W"), ExitCode.USAGE, "per chip, not per power mode"),
