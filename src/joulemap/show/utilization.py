@@ -270,9 +270,13 @@ def list_details(answer: UtilizationAnswer) -> Iterator[list[Section]]:
 
 
 def list_steps(answer: UtilizationAnswer, repeated: Sequence[str]) -> list[list[str]]:
-    """Return commands on the least used chip: its subgraphs, and models and batches that fit unless asked."""
+    """Return commands on the least used chip: its subgraphs, and what fits several, and batches unless asked."""
     *others, worst = [answer.scope.spell(row.hardware) for row in answer.used]
-    steps = [BY_SUBGRAPH, *([] if answer.pairings else [BY_PAIRING]), *([] if "--batch" in repeated else [BY_BATCH])]
+    steps = [
+        BY_SUBGRAPH,
+        *([] if answer.pairings or not others else [BY_PAIRING]),
+        *([] if "--batch" in repeated else [BY_BATCH]),
+    ]
     rivals = ",".join((*others[:SHOWN_RIVALS], worst))
     return fill_steps(steps, None, repeated, model=answer.scope.model, worst=worst, rivals=rivals)
 
