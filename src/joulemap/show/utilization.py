@@ -270,7 +270,7 @@ def list_details(answer: UtilizationAnswer) -> Iterator[list[Section]]:
 
 
 def list_steps(answer: UtilizationAnswer, repeated: Sequence[str]) -> list[list[str]]:
-    """Return commands on the least used chip: its subgraphs, and what fits several, and batches unless asked."""
+    """Return commands on the least used chip: its subgraphs, a pairing if there are several, and batches."""
     *others, worst = [answer.scope.spell(row.hardware) for row in answer.used]
     steps = [
         BY_SUBGRAPH,

@@ -176,7 +176,7 @@ def prepare_question(
     return DesignQuestion(
         groups=tuple(group for group, _ in prepared),
         models={model.request.model: shares[names[index // batches]] for index, model in enumerate(plan.models)},
-        spelling={one.id: str(Path(path).absolute()) for path, one in plan.selection.own.items()},
+        spelling={one.id: str(Path(path).absolute()) for path, one in plan.selection.own.items() if path != one.id},
         doubt=doubt,
     )
 
